@@ -1,0 +1,45 @@
+"""Which nodes a probe may learn from, tune on and be judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+UNUSED, TRAIN, VALIDATION, TEST = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """Every split of one dataset; kept with a run so that another method is judged on the same ones."""
+
+    name: str  # how they were made, as tables say it
+    roles: np.ndarray  # [s, n] uint8: UNUSED, TRAIN, VALIDATION or TEST
+
+    def __len__(self) -> int:
+        return self.roles.shape[0]
+
+    def save(self, path: Path) -> None:
+        with open(path, "wb") as file:
+            np.savez_compressed(file, name=np.array(self.name), roles=self.roles)
+
+    @classmethod
+    def load(cls, path: Path) -> Splits:
+        with np.load(path, allow_pickle=False) as stored:
+            return cls(str(stored["name"]), stored["roles"])
+
+
+def random_splits(
+    n: int, seed: int = 0, *, count: int = 20, train: float = 0.1, validation: float = 0.1
+) -> Splits:
+    """``count`` random splits, by default 10/10/80; not stratified, as in the paper."""
+    rng = np.random.default_rng(seed)
+    n_train, n_validation = (max(1, int(share * n)) for share in (train, validation))
+    roles = np.full((count, n), TEST, dtype=np.uint8)
+    for row in roles:
+        order = rng.permutation(n)
+        row[order[:n_train]] = TRAIN
+        row[order[n_train : n_train + n_validation]] = VALIDATION
+    shares = "/".join(f"{100 * share:.0f}" for share in (train, validation, 1 - train - validation))
+    return Splits(f"{count} random {shares}, seed {seed}", roles)

@@ -1,0 +1,205 @@
+"""The one graph type: undirected, attributed, without labels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from afgrl.errors import UserError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
+MAX_NODES = 3_000_000_000  # source * n + target must fit an int64 with room to spare
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected attributed graph. It carries no labels, so training cannot see any.
+
+    Whatever is passed in, the fields afterwards hold what their comments say: an invalid graph
+    cannot be built. ``directed`` exists for one user, WikiCS as the paper had it; then ``edge_index``
+    holds each edge once, from row 0 to row 1.
+    """
+
+    x: Tensor  # [n, f] float32, dense or CSR
+    edge_index: Tensor  # [2, e] int64, both directions, sorted by (row 0, row 1), no self-loops, no duplicates
+    ids: np.ndarray = None  # type: ignore[assignment]  # [n] the user's own names; 0…n-1 when not given
+    directed: bool = False
+
+    def __post_init__(self) -> None:
+        x = _checked_features(self.x)
+        edge_index = _checked_edges(self.edge_index, x.shape[0], directed=self.directed)
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "edge_index", edge_index.to(x.device))
+        object.__setattr__(self, "ids", _checked_ids(self.ids, x.shape[0]))
+
+    @property
+    def n(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def n_edges(self) -> int:
+        """Edges as people count them: an undirected edge once."""
+        return self.edge_index.shape[1] // (1 if self.directed else 2)
+
+    @property
+    def n_isolated(self) -> int:
+        return self.n - int(torch.unique(self.edge_index).numel())
+
+    def to(self, device: torch.device | str) -> Graph:
+        return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device))
+
+    def __repr__(self) -> str:
+        kind = "CSR" if self.x.layout == torch.sparse_csr else "dense"
+        arrow = "directed " if self.directed else ""
+        return f"Graph({self.n:,} nodes, {self.n_edges:,} {arrow}edges, {self.n_features:,} {kind} features)"
+
+    @classmethod
+    def of(cls, source: Any) -> Graph:
+        """A graph from whatever a user is likely to hold: Graph, PyG ``Data``, (adjacency, features), NetworkX."""
+        if isinstance(source, Graph):
+            return source
+        if isinstance(source, (tuple, list)) and len(source) == 2:
+            return cls.from_scipy(*source)
+        if hasattr(source, "edge_index") and hasattr(source, "x"):
+            return cls.from_pyg(source)
+        if hasattr(source, "adj") and hasattr(source, "nodes"):
+            return cls.from_networkx(source)
+        raise UserError(
+            f"A {type(source).__name__} is not a graph; pass a Graph, a PyG Data, a pair (adjacency, features) "
+            "or a NetworkX graph."
+        )
+
+    @classmethod
+    def from_pyg(cls, data: Data, *, ids: Any = None, directed: bool = False) -> Graph:
+        """From a PyG ``Data`` with ``x`` and ``edge_index``; its labels and masks are left behind."""
+        for name in ("x", "edge_index"):
+            if getattr(data, name, None) is None:
+                raise UserError(f"The PyG Data has no {name!r}; it needs 'x' and 'edge_index'.")
+        return cls(data.x, data.edge_index, ids, directed)
+
+    @classmethod
+    def from_scipy(cls, adjacency: Any, features: Any, *, ids: Any = None, directed: bool = False) -> Graph:
+        """From a square (sparse) matrix whose non-zeros are edges, and an [n, f] (sparse) matrix of features."""
+        matrix = sp.coo_array(adjacency)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise UserError(f"The adjacency must be square, but its shape is {matrix.shape}.")
+        n_rows = np.shape(features)[0] if np.ndim(features) else 0
+        if n_rows != matrix.shape[0]:
+            raise UserError(f"The adjacency has {matrix.shape[0]} nodes but the features have {n_rows} rows.")
+        matrix.eliminate_zeros()
+        edge_index = torch.from_numpy(np.stack([matrix.row, matrix.col]).astype(np.int64))
+        return cls(features, edge_index, ids, directed)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.Graph, *, features: str = "x", directed: bool = False) -> Graph:
+        """From a NetworkX graph whose nodes carry their vector (or number) under the attribute ``features``."""
+        names = list(graph.nodes)
+        position = {name: i for i, name in enumerate(names)}
+        lacking = next((name for name in names if features not in graph.nodes[name]), None)
+        if lacking is not None:
+            raise UserError(f"Node {lacking!r} of the NetworkX graph has no attribute {features!r}.")
+        rows = [np.atleast_1d(np.asarray(graph.nodes[name][features])) for name in names]
+        if len({row.shape for row in rows}) > 1:
+            raise UserError(f"The nodes' attribute {features!r} must have one length for all nodes.")
+        edges = [(position[u], position[v]) for u, v in graph.edges()]
+        edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
+        return cls(np.stack(rows) if rows else np.zeros((0, 1)), edge_index, names, directed)
+
+
+def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    """A CSR tensor, without PyTorch's notice (once a process) that the layout is in beta."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(crow, col, values, size=size, check_invariants=False)
+
+
+def csr_from_scipy(matrix: Any) -> Tensor:
+    """A float32 CSR tensor from any scipy sparse matrix, duplicates summed and columns sorted."""
+    matrix = sp.csr_array(matrix)
+    matrix.sum_duplicates()
+    crow, col = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
+    return csr(crow, col, torch.from_numpy(matrix.data.astype(np.float32)), matrix.shape)
+
+
+def csr_to_scipy(matrix: Tensor) -> sp.csr_array:
+    """The scipy twin of a CSR tensor; it shares the memory."""
+    parts = (matrix.values(), matrix.col_indices(), matrix.crow_indices())
+    return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(matrix.shape))
+
+
+def _checked_features(x: Any) -> Tensor:
+    if sp.issparse(x):
+        x = csr_from_scipy(x)
+    elif not isinstance(x, Tensor):
+        try:
+            x = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+        except (TypeError, ValueError) as error:
+            raise UserError(f"The features must be numbers, but this was given: {error}.") from None
+    elif x.layout == torch.sparse_coo:
+        x = x.coalesce().to_sparse_csr()
+    if x.ndim != 2:
+        raise UserError(f"The features must be a table [nodes, features], but their shape is {tuple(x.shape)}.")
+    if x.shape[0] == 0:
+        raise UserError("The graph is empty: it has no nodes.")
+    if x.shape[1] == 0:
+        raise UserError("The graph has no features: its feature table has no columns.")
+    x = x.detach().to(torch.float32)
+    values = x.values() if x.layout == torch.sparse_csr else x
+    if not bool(torch.isfinite(values).all()):
+        bad = int((~torch.isfinite(values)).sum())
+        where = "" if x.layout == torch.sparse_csr else f", the first in row {_first_bad_row(x)}"
+        raise UserError(f"The features hold {bad} value(s) that are NaN or infinite{where}.")
+    return x
+
+
+def _first_bad_row(x: Tensor) -> int:
+    return int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+
+
+def _checked_edges(edge_index: Any, n: int, *, directed: bool) -> Tensor:
+    edges = torch.as_tensor(edge_index)
+    if edges.numel() == 0:
+        return torch.empty(2, 0, dtype=torch.int64)
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise UserError(f"The edges must have shape [2, e], but their shape is {tuple(edges.shape)}.")
+    if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
+        raise UserError(f"The edges must be whole numbers, but their type is {edges.dtype}.")
+    edges = edges.to(torch.int64)
+    low, high = int(edges.min()), int(edges.max())
+    if low < 0 or high >= n:
+        raise UserError(f"An edge names node {low if low < 0 else high}, but the nodes are 0 to {n - 1}.")
+    if n > MAX_NODES:
+        raise UserError(f"The graph has {n:,} nodes; at most {MAX_NODES:,} are possible.")
+    edges = edges[:, edges[0] != edges[1]]
+    if not directed:
+        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    keys = torch.unique(edges[0] * n + edges[1], sorted=True)
+    return torch.stack([keys // n, keys % n])
+
+
+def _checked_ids(ids: Any, n: int) -> np.ndarray:
+    names = np.arange(n) if ids is None else np.asarray(ids)
+    if names.ndim != 1:  # NetworkX names may be tuples, which numpy would take for a table
+        names = np.empty(len(ids), dtype=object)
+        names[:] = [str(name) for name in ids]
+    elif names.dtype.kind not in "iu":
+        names = names.astype(str).astype(object)
+    if names.shape != (n,):
+        raise UserError(f"There are {n} nodes but {names.shape[0]} ids.")
+    if len(np.unique(names)) != n:
+        values, counts = np.unique(names, return_counts=True)
+        raise UserError(f"The id {values[counts.argmax()]!r} is given to {counts.max()} nodes; ids must differ.")
+    return names

@@ -1,0 +1,19 @@
+"""The numerics: for each a public function that checks and dispatches, and a reference you can read."""
+
+from afgrl.ops.kmeans import Clusters, kmeans
+from afgrl.ops.knn import Neighbours, knn
+from afgrl.ops.pairloss import pair_loss, pair_matrix
+from afgrl.ops.propagate import Propagated, linear, propagate, smoothing
+
+__all__ = [
+    "Clusters",
+    "Neighbours",
+    "Propagated",
+    "kmeans",
+    "knn",
+    "linear",
+    "pair_loss",
+    "pair_matrix",
+    "propagate",
+    "smoothing",
+]
