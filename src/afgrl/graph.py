@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,9 @@ class Graph:
     """
 
     x: Tensor  # [n, f] float32, dense or CSR
-    edge_index: Tensor  # [2, e] int64, both directions, sorted by (row 0, row 1), no self-loops, no duplicates
+    edge_index: (
+        Tensor  # [2, e] int64, both directions, sorted by (row 0, row 1), no self-loops, no duplicates
+    )
     ids: np.ndarray = None  # type: ignore[assignment]  # [n] the user's own names; 0…n-1 when not given
     directed: bool = False
 
@@ -119,10 +123,18 @@ class Graph:
         return cls(np.stack(rows) if rows else np.zeros((0, 1)), edge_index, names, directed)
 
 
-def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
-    """A CSR tensor, without PyTorch's notice (once a process) that the layout is in beta."""
+@contextlib.contextmanager
+def quiet_sparse() -> Iterator[None]:
+    """Without the notices, once a process, that CSR is in beta and that its invariants are not checked."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
+        yield
+
+
+def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    """A CSR tensor, without PyTorch's notices about them."""
+    with quiet_sparse():
         return torch.sparse_csr_tensor(crow, col, values, size=size, check_invariants=False)
 
 
@@ -151,7 +163,9 @@ def _checked_features(x: Any) -> Tensor:
     elif x.layout == torch.sparse_coo:
         x = x.coalesce().to_sparse_csr()
     if x.ndim != 2:
-        raise UserError(f"The features must be a table [nodes, features], but their shape is {tuple(x.shape)}.")
+        raise UserError(
+            f"The features must be a table [nodes, features], but their shape is {tuple(x.shape)}."
+        )
     if x.shape[0] == 0:
         raise UserError("The graph is empty: it has no nodes.")
     if x.shape[1] == 0:
@@ -201,5 +215,7 @@ def _checked_ids(ids: Any, n: int) -> np.ndarray:
         raise UserError(f"There are {n} nodes but {names.shape[0]} ids.")
     if len(np.unique(names)) != n:
         values, counts = np.unique(names, return_counts=True)
-        raise UserError(f"The id {values[counts.argmax()]!r} is given to {counts.max()} nodes; ids must differ.")
+        raise UserError(
+            f"The id {values[counts.argmax()]!r} is given to {counts.max()} nodes; ids must differ."
+        )
     return names

@@ -3,7 +3,7 @@
 from afgrl.ops.kmeans import Clusters, kmeans
 from afgrl.ops.knn import Neighbours, knn
 from afgrl.ops.pairloss import pair_loss, pair_matrix
-from afgrl.ops.propagate import Propagated, linear, propagate, smoothing
+from afgrl.ops.propagate import Propagated, propagate, smoothing, unit_rows
 
 __all__ = [
     "Clusters",
@@ -11,9 +11,9 @@ __all__ = [
     "Propagated",
     "kmeans",
     "knn",
-    "linear",
     "pair_loss",
     "pair_matrix",
     "propagate",
     "smoothing",
+    "unit_rows",
 ]

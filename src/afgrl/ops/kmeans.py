@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from afgrl.errors import UserError
 
@@ -34,53 +33,68 @@ def kmeans(
     """Lloyd's algorithm from ``n_restarts`` starts at once.
 
     Starts are ``centres`` where given (a warm start), else rows drawn at random or by k-means++. A cluster
-    that runs empty keeps its centre. ``until_stable`` stops as soon as no row changes its cluster.
+    that runs empty keeps its centre. ``until_stable`` ends a restart as soon as no row changes its cluster.
     """
     if not 1 <= n_clusters <= x.shape[0]:
         raise UserError(f"{n_clusters} clusters were asked for, but 1 to {x.shape[0]} are possible.")
     if centres is None:
         start = _random_rows if init == "random" else _plus_plus
         centres = start(x, n_clusters, n_restarts, generator)
-    labels, inertia = assign(x, centres)
+    if until_stable:
+        return _settled(x, centres, n_iters)
+    labels, _ = assign(x, centres)
     for _ in range(n_iters):
         centres = _means(x, labels, centres)
-        former = labels
-        labels, inertia = assign(x, centres)
-        if until_stable and torch.equal(labels, former):
+        labels, best = assign(x, centres)
+    return Clusters(labels, centres, _inertia(x, best))
+
+
+def _settled(x: Tensor, centres: Tensor, n_iters: int) -> Clusters:
+    """The same, but a restart in which no row changed its cluster leaves the batch."""
+    centres = centres.clone()
+    labels, best = assign(x, centres)
+    moving = torch.arange(centres.shape[0], device=x.device)
+    for _ in range(n_iters):
+        centres[moving] = _means(x, labels[moving], centres[moving])
+        new_labels, best[:, moving] = assign(x, centres[moving])
+        changed = (new_labels != labels[moving]).any(1)
+        labels[moving] = new_labels
+        moving = moving[changed]
+        if len(moving) == 0:
             break
-    return Clusters(labels, centres, inertia)
+    return Clusters(labels, centres, _inertia(x, best))
 
 
 def assign(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest centre of each row in each restart, [m, n], and each restart's inertia, [m]."""
+    """The nearest centre of each row in each restart, [m, n], and its score x·c - |c|²/2, [n, m]."""
     m, k, d = centres.shape
     # |x - c|² = |x|² - 2 (x·c - |c|²/2): the largest bracket is the nearest centre.
-    half = centres.square().sum(-1) / 2  # [m, k]
+    flat = centres.reshape(m * k, d)
+    half = flat.square().sum(1) / -2
     block = max(1, BLOCK_BYTES[x.device.type] // (4 * m * k))
-    labels = torch.empty(m, x.shape[0], dtype=torch.int64, device=x.device)
-    best = x.new_zeros(m)
-    flat = centres.reshape(m * k, d).T
-    for start in range(0, x.shape[0], block):
-        rows = slice(start, min(start + block, x.shape[0]))
-        scores = (x[rows] @ flat).view(-1, m, k) - half
-        top, label = scores.max(dim=-1)  # [b, m]
-        labels[:, rows] = label.T
-        best += top.sum(0)
-    return labels, x.square().sum() - 2 * best
+    found = [torch.addmm(half, rows, flat.T).view(-1, m, k).max(dim=-1) for rows in x.split(block)]
+    best, label = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
+    return label.T.contiguous(), best
+
+
+def _inertia(x: Tensor, best: Tensor) -> Tensor:
+    return x.square().sum() - 2 * best.sum(0)
 
 
 def _means(x: Tensor, labels: Tensor, centres: Tensor) -> Tensor:
     m, k, d = centres.shape
-    means = torch.empty_like(centres)
-    for restart in range(m):
-        members = torch.bincount(labels[restart], minlength=k)
-        if x.is_cuda:  # a product sums in one order; index_add_ there would add in any order
-            sums = F.one_hot(labels[restart], k).to(x.dtype).T @ x
-        else:
-            sums = x.new_zeros(k, d).index_add_(0, labels[restart], x)
-        filled = members.unsqueeze(1) > 0
-        means[restart] = torch.where(filled, sums / members.clamp(min=1).unsqueeze(1), centres[restart])
-    return means
+    if x.is_cuda:  # one product, which sums in one order; index_add_ there would add in any order
+        belongs = x.new_zeros(m, k, x.shape[0]).scatter_(1, labels.unsqueeze(1), 1.0)
+        members = belongs.sum(-1, keepdim=True)
+        sums = (belongs.view(m * k, -1) @ x).view(m, k, d)
+    else:
+        own = labels + k * torch.arange(m).unsqueeze(1)  # [m, n] each restart's clusters apart
+        members = torch.bincount(own.flatten(), minlength=m * k).view(m, k, 1)
+        flat = x.new_zeros(m * k, d)
+        for restart in own:
+            flat.index_add_(0, restart, x)
+        sums = flat.view(m, k, d)
+    return torch.where(members > 0, sums / members.clamp(min=1), centres)
 
 
 def _random_rows(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Generator) -> Tensor:

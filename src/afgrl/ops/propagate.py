@@ -7,17 +7,17 @@ needs no message passing, and the vector of a node depends on one row of ``SX`` 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.graph import Graph, csr, csr_from_scipy, csr_to_scipy
 
-# Above this share of non-zeros a dense product is faster on two CPU cores (benchmarks/sparse.py).
-DENSE_FROM = 0.10
+# Above this share of non-zeros a dense product with the weights is faster, on CPUs as well: a sparse one does
+# less arithmetic, but at a fortieth of the rate (CS, 6.7 % non-zeros, two cores: dense 1.1 s, CSR 3.0 s).
+DENSE_FROM = 0.02
 # Length given to the rows of each block of a multi-hop input. At length 1 the encoder's Xavier weights
 # would move the embedding too little per step for the usual learning rates.
 HOP_LENGTH = 10.0
@@ -29,11 +29,6 @@ class Propagated:
 
     x: Tensor  # [n, f] dense or CSR: SX, or [X | SX | … | SʰX] with rows of each block at one length
     adjacency: Tensor  # [n, n] CSR: S = D^-1/2 (A + I) D^-1/2
-
-    @cached_property
-    def transposed(self) -> Tensor:
-        """xᵀ in CSR, which the gradient of a sparse ``x @ weight`` needs every step."""
-        return csr_from_scipy(csr_to_scipy(self.x).T)
 
 
 def smoothing(graph: Graph) -> Tensor:
@@ -61,26 +56,7 @@ def propagate(graph: Graph, n_hops: int = 0) -> Propagated:
         blocks.append(_smooth(adjacency, blocks[-1]))
     if n_hops == 0:
         return Propagated(_compact(blocks[1]), adjacency)
-    return Propagated(_compact(_join([_rows_to_length(block, HOP_LENGTH) for block in blocks])), adjacency)
-
-
-def linear(inputs: Propagated, weight: Tensor) -> Tensor:
-    """``inputs.x @ weight`` for dense or CSR inputs, differentiable in ``weight``: [n, d]."""
-    if inputs.x.layout == torch.sparse_csr:
-        return _SparseLinear.apply(weight, inputs.x, inputs.transposed)
-    return inputs.x @ weight
-
-
-class _SparseLinear(torch.autograd.Function):
-    # PyTorch's own gradient multiplies by a CSC view, which took several times longer than by this CSR copy.
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, x: Tensor, transposed: Tensor) -> Tensor:
-        ctx.transposed = transposed
-        return x @ weight
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.transposed @ grads[0], None, None
+    return Propagated(_compact(_join([HOP_LENGTH * unit_rows(block) for block in blocks])), adjacency)
 
 
 def _smooth(adjacency: Tensor, x: Tensor) -> Tensor:
@@ -90,20 +66,19 @@ def _smooth(adjacency: Tensor, x: Tensor) -> Tensor:
     return csr_from_scipy(csr_to_scipy(adjacency) @ csr_to_scipy(x)).to(x.device)
 
 
-def _rows_to_length(x: Tensor, length: float) -> Tensor:
-    """Rows scaled to one Euclidean length; rows of zeros stay."""
+def unit_rows(x: Tensor) -> Tensor:
+    """Rows scaled to Euclidean length 1, dense or CSR; rows of zeros stay."""
     if x.layout != torch.sparse_csr:
-        return F.normalize(x) * length
-    rows = torch.repeat_interleave(x.crow_indices().diff())
-    norms = torch.zeros(x.shape[0], device=x.device).index_add_(0, rows, x.values().square()).sqrt()
-    return csr(x.crow_indices(), x.col_indices(), x.values() * (length / norms[rows]), tuple(x.shape))
+        return F.normalize(x)
+    row = torch.repeat_interleave(x.crow_indices().diff())
+    square = x.values().new_zeros(x.shape[0]).index_add_(0, row, x.values().square())
+    length = square.sqrt().clamp(min=1e-12)  # a stored zero must not become 0 / 0
+    return csr(x.crow_indices(), x.col_indices(), x.values() / length[row], (x.shape[0], x.shape[1]))
 
 
 def _join(blocks: list[Tensor]) -> Tensor:
     if blocks[0].layout != torch.sparse_csr:
         return torch.cat(blocks, dim=1)
-    import scipy.sparse as sp
-
     return csr_from_scipy(sp.hstack([csr_to_scipy(block) for block in blocks])).to(blocks[0].device)
 
 

@@ -1,0 +1,152 @@
+"""The methods with scikit-learn's manners."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from afgrl.config import resolve
+from afgrl.errors import UserError
+from afgrl.experiment import describe, load_method
+from afgrl.graph import Graph
+from afgrl.methods import method_class
+from afgrl.ops import knn
+from afgrl.runs import Run
+from afgrl.train import Callback, History, pick_device, start, train
+
+
+class NodeEmbedder(TransformerMixin, BaseEstimator):
+    """A method as an estimator: its parameters are the method's settings, by the same names and defaults.
+
+    A subclass names its method; the signature of its ``__init__`` is made from the method's ``Config``, so
+    that a setting is declared in one place only.
+    """
+
+    method: ClassVar[str]
+
+    def __init_subclass__(cls, *, method: str) -> None:
+        super().__init_subclass__()
+        cls.method = method
+        fields = method_class(method).Config.model_fields
+        defaults = {name: field.default for name, field in fields.items()} | {
+            "device": "auto",
+            "verbose": False,
+        }
+
+        def __init__(self: NodeEmbedder, **parameters: Any) -> None:
+            unexpected = parameters.keys() - defaults.keys()
+            if unexpected:  # the same sentence as Python's own
+                raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {min(unexpected)!r}")
+            for name, default in defaults.items():
+                setattr(self, name, parameters.get(name, default))
+
+        kinds = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in defaults.items()
+        ]
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = inspect.Signature([own, *kinds])  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[method-assign]
+
+    def fit(self, graph: Any, y: Any = None) -> Self:
+        """Learn from a graph: a Graph, a PyG ``Data``, a pair (adjacency, features) or a NetworkX graph.
+
+        ``y`` is there for scikit-learn's pipelines and is never read.
+        """
+        graph = Graph.of(graph)
+        config = resolve(method_class(self.method).Config, self._settings())
+        state, inputs = start(self.method, config, graph, pick_device(self.device))
+        self.history_: list[dict[str, Any]] = []
+        callbacks: list[Callback] = [History(self.history_.append)]
+        if self.verbose:
+            from afgrl.progress import progress_bar
+
+            with progress_bar(config, 0) as show:
+                train(state, inputs, [*callbacks, show])
+        else:
+            train(state, inputs, callbacks)
+        self.method_ = state.method.eval()
+        self.embedding_ = state.method.represent(inputs).cpu().numpy()
+        self.node_ids_ = graph.ids
+        self.n_features_in_ = graph.n_features
+        return self
+
+    def fit_transform(self, graph: Any, y: Any = None) -> np.ndarray:
+        """Learn from a graph and return its vectors, [n, d] float32, in its own node order."""
+        return self.fit(graph).embedding_
+
+    def transform(self, graph: Any) -> np.ndarray:
+        """The vectors of a graph, also of one never seen, without training: [n, d] float32."""
+        check_is_fitted(self, "method_")
+        graph = Graph.of(graph)
+        if graph.n_features != self.n_features_in_:
+            raise UserError(
+                f"This was fitted on {self.n_features_in_} features, but the graph has {graph.n_features}."
+            )
+        device = next(self.method_.parameters()).device
+        return self.method_.embed(graph.to(device)).cpu().numpy()
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Cosine distances and positions of the nearest nodes, as scikit-learn's ``NearestNeighbors`` gives them.
+
+        ``X`` are vectors, [q, d]; without it, every fitted node is asked about, itself left out.
+        """
+        check_is_fitted(self, "embedding_")
+        keys = torch.from_numpy(self.embedding_)
+        if X is None:
+            found = knn(keys, keys, n_neighbors, diagonal="drop")
+        else:
+            found = knn(torch.as_tensor(np.asarray(X, dtype=np.float32)), keys, n_neighbors)
+        index = found.index.numpy()
+        return (1 - found.similarity.numpy(), index) if return_distance else index
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a run folder that ``load`` and the command line read."""
+        check_is_fitted(self, "method_")
+        config = self.method_.config
+        run = Run.create(Path(path), force=force)
+        run.write_config({"source": "", "method": self.method}, config.model_dump())
+        run.write_environment(next(self.method_.parameters()).device)
+        for record in self.history_:
+            run.append("history.jsonl", record)
+        run.save_embedding(self.node_ids_, self.embedding_)
+        run.save_model(self.method_.state_dict(), describe(self.method, config, self.n_features_in_))
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "auto") -> Self:
+        """A fitted estimator from a run folder, made by ``save`` or by ``afgrl fit``."""
+        run = Run.open(Path(path))
+        method = load_method(run, pick_device(device))
+        if method.name != cls.method:
+            raise UserError(f"The run {str(path)!r} was trained by {method.name!r}, not by {cls.method!r}.")
+        estimator = cls(**method.config.model_dump(), device=device)
+        estimator.method_ = method
+        estimator.node_ids_, estimator.embedding_ = run.embedding()
+        estimator.history_ = run.lines("history.jsonl")
+        estimator.n_features_in_ = method.n_features
+        return estimator
+
+    def _settings(self) -> dict[str, Any]:
+        own = {"device", "verbose"}
+        return {name: value for name, value in self.get_params().items() if name not in own}
+
+
+class AFGRL(NodeEmbedder, method="afgrl"):
+    """Node vectors without labels, augmentation or negatives.
+
+    >>> from afgrl import AFGRL, load
+    >>> vectors = AFGRL(epochs=100).fit_transform(load("demo").graph)
+    >>> vectors.shape
+    (1797, 512)
+
+    Parameters are the settings of ``docs/method.md``; besides, ``device`` (``auto``, ``cpu``, ``cuda``) and
+    ``verbose``. After ``fit``: ``embedding_`` [n, d], ``node_ids_`` [n], ``history_``, ``n_features_in_``.
+    """

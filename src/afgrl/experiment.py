@@ -1,0 +1,194 @@
+"""Composes dataset, method, training and evaluation into a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from afgrl import evaluate as evaluation
+from afgrl.config import Settings, recipe, resolve
+from afgrl.data import Dataset, load
+from afgrl.errors import Interrupted, UserError
+from afgrl.methods import Method, method_class
+from afgrl.ops import propagate
+from afgrl.runs import Run
+from afgrl.train import Callback, Checkpoints, History, State, start, stop_on_signals, train
+
+Display = Callable[[Settings, int], AbstractContextManager[Callback]]  # shows training as it goes
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a run was asked to be, besides its settings: the table [run] of its config.toml."""
+
+    source: str
+    method: str = "afgrl"
+    recipe: str = "default"
+    data_dir: str | None = None
+    splits: str = "auto"
+    directed: bool | None = None
+    evaluate_every: int = 0  # epochs between the evaluations that the paper protocol picks from; 0 for none
+
+    def load(self, data_dir: str | None = None) -> Dataset:
+        return load(
+            self.source, data_dir=data_dir or self.data_dir, splits=self.splits, directed=self.directed
+        )
+
+
+def fit(
+    order: Order,
+    settings: dict[str, Any],
+    out: Path,
+    device: torch.device,
+    *,
+    force: bool = False,
+    display: Display | None = None,
+) -> Run:
+    """Train a method on a source from the beginning, and keep everything in a new run folder."""
+    method = method_class(order.method)
+    dataset = order.load()
+    config = resolve(method.Config, recipe(order.method, order.recipe, dataset.name), settings)
+    if order.evaluate_every and dataset.y is None:
+        raise UserError(f"{order.source!r} has no labels, so it cannot be evaluated while it trains.")
+    run = Run.create(out, force=force)
+    run.write_config(vars(order), config.model_dump())
+    if dataset.splits is not None:
+        run.save_splits(dataset.splits)
+    return _train(run, order, dataset, config, device, display)
+
+
+def resume(
+    out: Path, device: torch.device, *, data_dir: str | None = None, display: Display | None = None
+) -> Run:
+    """Go on with an interrupted run from its last checkpoint, with its own settings."""
+    run, order, config = opened(out)
+    return _train(run, order, order.load(data_dir), config, device, display)
+
+
+def opened(path: Path) -> tuple[Run, Order, Settings]:
+    """A run with what it was asked to be."""
+    run = Run.open(path)
+    stored = run.config()
+    order = Order(**stored["run"])
+    return run, order, resolve(method_class(order.method).Config, stored["settings"])
+
+
+def _train(
+    run: Run, order: Order, dataset: Dataset, config: Settings, device: torch.device, display: Display | None
+) -> Run:
+    run.write_environment(device)
+    state, inputs = start(order.method, config, dataset.graph, device)
+    checkpoint = run.checkpoint(device)
+    if checkpoint is not None:
+        state.restore(checkpoint)
+    run.forget_after(state.step)
+    callbacks: list[Callback] = [History(lambda record: run.append("history.jsonl", record))]
+    if order.evaluate_every:
+        trace = Trace(run, dataset, inputs, order.evaluate_every)
+        if state.step == 0:
+            trace.evaluate(state)  # the untrained encoder is a candidate, as in the authors' code
+        callbacks.append(trace)
+    shown: AbstractContextManager[Any] = display(config, state.step) if display else nullcontext()
+    try:
+        with stop_on_signals() as stop, shown as show:
+            callbacks += [show] if show else []
+            checkpoints = Checkpoints(run.save_checkpoint, config.checkpoint_every, stop=stop)
+            train(state, inputs, [*callbacks, checkpoints])
+    except Interrupted as interruption:
+        command = f"afgrl fit {order.source} --out {run.path} --resume"
+        raise Interrupted(f"{interruption} Go on with: {command}") from None
+    vectors = state.method.represent(inputs)
+    run.save_embedding(dataset.graph.ids, vectors.cpu().numpy())
+    run.save_model(state.method.state_dict(), describe(order.method, config, dataset.graph.n_features))
+    return run
+
+
+class Trace:
+    """Evaluates every few epochs by the paper's protocol, which picks its epoch from these records."""
+
+    def __init__(self, run: Run, dataset: Dataset, inputs: Any, every: int) -> None:
+        self.run, self.dataset, self.inputs, self.every = run, dataset, inputs, every
+
+    def __call__(self, state: State, loss: Tensor) -> None:
+        if state.step % self.every == 0 or state.step == state.method.config.epochs:
+            self.evaluate(state)
+
+    def evaluate(self, state: State) -> None:
+        vectors = state.method.represent(self.inputs)
+        record = evaluation.snapshot(vectors, self.dataset.y, self.dataset.splits, epoch=state.step)
+        self.run.append("trace.jsonl", record)
+
+
+def describe(method: str, config: Settings, n_features: int) -> dict[str, Any]:
+    """What model.json holds: all that is needed to build the method again around its weights."""
+    return {"method": method, "n_features": n_features, "settings": config.model_dump()}
+
+
+def load_method(run: Run, device: torch.device) -> Method:
+    """The trained method of a run, ready to embed."""
+    tensors, description = run.model()
+    cls = method_class(description["method"])
+    config = resolve(cls.Config, description["settings"])
+    method = cls(config, description["n_features"], torch.Generator())
+    method.load_state_dict({**tensors, "_extra_state": method.get_extra_state()})
+    return method.to(device).eval()
+
+
+def embed(run: Run, dataset: Dataset, device: torch.device) -> Tensor:
+    """Vectors of a graph by a run's trained method, without training."""
+    method = load_method(run, device)
+    if dataset.graph.n_features != method.n_features:
+        raise UserError(
+            f"The run {str(run.path)!r} was trained on {method.n_features} features, "
+            f"but {dataset.name!r} has {dataset.graph.n_features}."
+        )
+    return method.embed(dataset.graph.to(device))
+
+
+def evaluate(
+    path: Path, device: torch.device, *, data_dir: str | None = None, baselines: bool = True
+) -> dict[str, Any]:
+    """The scores of a run in both protocols, with what needs no training beside them; kept as scores.json."""
+    run, order, config = opened(path)
+    dataset = order.load(data_dir)
+    if dataset.y is None:
+        raise UserError(f"{order.source!r} has no labels, so there is nothing to evaluate against.")
+    _, vectors = run.embedding()
+    splits = run.splits()
+
+    def label_free(embedding: Tensor) -> dict[str, Any]:
+        return evaluation.as_json(evaluation.label_free(embedding.to(device), dataset.y, splits))
+
+    trace = run.lines("trace.jsonl")
+    scores: dict[str, Any] = {
+        "dataset": dataset.name,
+        "method": order.method,
+        "recipe": order.recipe,
+        "seed": config.seed,
+        "splits": splits.name,
+        "label-free": label_free(torch.from_numpy(vectors)),
+        "paper": evaluation.as_json(evaluation.pick(trace)) if trace else None,
+        "baselines": {},
+    }
+    if baselines:
+        vectors_of = untrained(order, config, dataset, device)
+        scores["baselines"] = {name: label_free(rows) for name, rows in vectors_of.items()}
+    run.save_scores(scores)
+    return scores
+
+
+def untrained(order: Order, config: Settings, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
+    """What a user has without training: the untrained method, multi-hop features, the features themselves."""
+    state, inputs = start(order.method, config, dataset.graph, device)
+    x = dataset.graph.x
+    return {
+        "random": state.method.represent(inputs),
+        "hops": propagate(dataset.graph.to(device), n_hops=2).x,
+        "raw": x.to(device).to_dense() if device.type == "cuda" else x,  # CSR is evaluated by the CPU
+    }

@@ -1,0 +1,32 @@
+"""One file a method; adding one is adding one file. Every module here that holds a ``Method`` is found."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from afgrl.errors import unknown
+from afgrl.methods.base import Method
+
+
+@cache
+def methods() -> dict[str, type[Method]]:
+    """Every method by its name."""
+    found = {}
+    for module_info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{module_info.name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__:
+                if hasattr(value, "name"):
+                    found[value.name] = value
+    return found
+
+
+def method_class(name: str) -> type[Method]:
+    if name not in methods():
+        raise unknown("method", name, methods())
+    return methods()[name]
+
+
+__all__ = ["Method", "method_class", "methods"]

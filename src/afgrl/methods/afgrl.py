@@ -1,0 +1,139 @@
+"""AFGRL: predict, for each node, the target vectors of its real positives (Lee, Lee and Park, AAAI 2022).
+
+Costs a step, for n nodes with f features, width d, k neighbours and M clusterings into K: products of
+n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours, n·M·K·d·kmeans_iters for the clusters
+(the last two only every ``refresh_every`` steps); memory n·(f + d + M·K).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.config import Settings
+from afgrl.graph import Graph
+from afgrl.methods.base import Method
+from afgrl.nn import Encoder, Normalisation, Predictor, Progress, Schedule, calibrate, follow, target_decay
+from afgrl.ops import Propagated, kmeans, pair_loss, pair_matrix, propagate
+from afgrl.positives import ADJACENT, CLUSTERED, SAME_CLUSTER, Pairs, Rule, edge_keys, find_positives
+
+
+class AFGRLConfig(Settings):
+    """The defaults are for a graph nobody has seen; the paper's own numbers are in recipes/afgrl.toml."""
+
+    n_components: int = Field(512, ge=1, description="width of the embedding (D)")
+    predictor_width: int = Field(1024, ge=1, description="hidden width of the predictor")
+    n_layers: int = Field(
+        1, ge=1, description="GCN layers (L); beyond the first they pass messages each step"
+    )
+    n_hops: int = Field(2, ge=0, description="0: SX, the GCN's own input; h: [X | SX | … | SʰX]")
+    normalisation: Normalisation = Field("frozen", description="after each linear layer")
+    n_neighbors: int = Field(4, ge=1, description="neighbours in embedding space (k)")
+    include_self: bool = Field(True, description="count the node itself as its first neighbour")
+    positives: Rule = Field("all", description="which neighbours become positives")
+    n_clusters: int = Field(100, ge=1, description="clusters of each k-means run (K)")
+    n_restarts: int = Field(5, ge=1, description="k-means runs (M)")
+    kmeans_iters: int = Field(20, ge=1, description="iterations of a k-means run")
+    warm_start: bool = Field(True, description="start k-means from the last refresh's centres")
+    refresh_every: int = Field(5, ge=1, description="steps between searches for positives")
+    momentum: float = Field(0.9, ge=0, le=1, description="share the target keeps of itself in a step (τ)")
+    schedule: Schedule = Field("cosine", description="how the momentum moves over training")
+    loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is a mean over")
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    propagated: Propagated
+    edges: Tensor  # [e] int64, from positives.edge_keys
+
+
+class AFGRLMethod(Method):
+    """An online encoder and predictor, and a target encoder that is their moving average."""
+
+    name = "afgrl"
+    Config = AFGRLConfig
+    config: AFGRLConfig
+
+    def __init__(self, config: AFGRLConfig, n_features: int, rng: torch.Generator) -> None:
+        super().__init__(config, n_features, rng)
+        width = n_features * (config.n_hops + 1)
+        self.encoder = Encoder(width, config.n_components, config.n_layers, config.normalisation, rng)
+        self.predictor = Predictor(config.n_components, config.predictor_width, config.normalisation, rng)
+        self.target = copy.deepcopy(self.encoder).requires_grad_(False)
+        self.pairs: Pairs | None = None  # the positives of the last refresh
+        self.matrix: Tensor | None = None  # the same as [n, n] CSR, for the loss
+        self.centres: Tensor | None = None  # [m, k, d], where the next k-means may start
+        self.age = 0  # steps since the last refresh
+
+    def prepare(self, graph: Graph) -> Inputs:
+        return Inputs(propagate(graph, self.config.n_hops), edge_keys(graph))
+
+    def begin(self, inputs: Inputs) -> None:
+        calibrate(self.target, inputs.propagated)
+        calibrate(self.predictor, calibrate(self.encoder, inputs.propagated))
+
+    def loss(self, inputs: Inputs, rng: torch.Generator) -> Tensor:
+        h = self.encoder(inputs.propagated)
+        with torch.no_grad():
+            t = self.target(inputs.propagated)
+        if self.pairs is None or self.age >= self.config.refresh_every:
+            self._refresh(h.detach(), t, inputs.edges, rng)
+        assert self.pairs is not None
+        if self.matrix is None:
+            self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, h.shape[0])
+        return pair_loss(self.predictor(h), t, self.matrix, len(self.pairs), over=self.config.loss_over)
+
+    def after_step(self, progress: Progress) -> None:
+        self.age += 1
+        follow(self.target, self.encoder, target_decay(progress, self.config.momentum, self.config.schedule))
+
+    @torch.no_grad()
+    def represent(self, inputs: Inputs) -> Tensor:
+        was_training = self.training
+        self.eval()
+        h = self.encoder(inputs.propagated)
+        self.train(was_training)
+        return h
+
+    def _refresh(self, h: Tensor, t: Tensor, edges: Tensor, rng: torch.Generator) -> None:
+        config, labels = self.config, None
+        if config.positives in CLUSTERED:
+            labels, self.centres, _ = kmeans(
+                F.normalize(t),
+                min(config.n_clusters, t.shape[0]),
+                n_restarts=config.n_restarts,
+                n_iters=config.kmeans_iters,
+                generator=rng,
+                centres=self.centres if config.warm_start else None,
+            )
+        self.pairs = find_positives(
+            h, t, edges, labels,
+            rule=config.positives, n_neighbors=config.n_neighbors, include_self=config.include_self,
+        )  # fmt: skip
+        self.matrix, self.age = None, 0
+
+    def diagnostics(self) -> dict[str, float]:
+        if not self.pairs:
+            return {}
+        apart = self.pairs.src != self.pairs.dst
+        reasons = self.pairs.why[apart]
+        shares = {"local": (reasons & ADJACENT) > 0, "global": (reasons & SAME_CLUSTER) > 0}
+        return {"pairs": len(self.pairs)} | {
+            name: round(float(share.float().mean()), 4) if len(share) else 0.0
+            for name, share in shares.items()
+        }
+
+    def get_extra_state(self) -> dict[str, Any]:
+        pairs = None if self.pairs is None else (self.pairs.src, self.pairs.dst, self.pairs.why)
+        return {"pairs": pairs, "centres": self.centres, "age": self.age}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self.centres, self.age = state["centres"], state["age"]
+        self.pairs = None if state["pairs"] is None else Pairs(*state["pairs"])
+        self.matrix = None

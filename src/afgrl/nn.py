@@ -1,0 +1,132 @@
+"""What learns: the encoder, the predictor, and the target that follows the encoder at a distance."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from afgrl.ops import Propagated
+
+Normalisation = Literal["frozen", "batch", "layer", "none"]
+Schedule = Literal["cosine", "constant", "authors"]
+
+
+class Progress(NamedTuple):
+    """How far training is; every schedule is a function of it."""
+
+    step: int  # steps done
+    total: int  # steps in all
+
+    @property
+    def fraction(self) -> float:
+        return self.step / self.total
+
+
+def target_decay(progress: Progress, momentum: float, schedule: Schedule) -> float:
+    """How much of itself the target keeps in a step (the paper's τ).
+
+    ``cosine`` rises once from ``momentum`` to 1, ``constant`` stays. ``authors`` is what the authors' code
+    does: its counter runs once per parameter tensor, five times a step, through a cosine of 5,000, so the
+    decay swings between ``momentum`` and 1 with a period of 2,000 steps, however long training is.
+    """
+    if schedule == "constant":
+        return momentum
+    angle = math.pi * (progress.fraction if schedule == "cosine" else progress.step / 1000)
+    return 1 - (1 - momentum) * (math.cos(angle) + 1) / 2
+
+
+@torch.no_grad()
+def follow(target: nn.Module, online: nn.Module, decay: float) -> None:
+    """ξ ← decay·ξ + (1 - decay)·θ, for parameters only, as BYOL and the authors do."""
+    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), 1 - decay)
+
+
+class FrozenBatchNorm(nn.BatchNorm1d):
+    """Batch norm whose statistics are taken once, from the untrained network, and then held.
+
+    The authors' code evaluates after its first step and never returns to training mode, so that its
+    statistics are those of one batch blended with (0, 1) by ``momentum``: nearly the identity with a learned
+    scale and shift. The paper's numbers rest on it (docs/deviations.md).
+    """
+
+    def __init__(self, width: int, momentum: float) -> None:
+        super().__init__(width, momentum=momentum)
+        self.training = False
+
+    def train(self, mode: bool = True) -> FrozenBatchNorm:
+        return super().train(False)
+
+
+@torch.no_grad()
+def calibrate(module: nn.Module, inputs: Propagated | Tensor) -> Tensor:
+    """Run ``module`` once in which its frozen norms take their statistics, and return what it gave."""
+    norms = [part for part in module.modules() if isinstance(part, FrozenBatchNorm)]
+    rows = inputs.shape[0] if isinstance(inputs, Tensor) else inputs.x.shape[0]
+    for norm in norms:
+        norm.training = rows > 1  # the spread of one row is not defined
+    output = module(inputs)
+    for norm in norms:
+        norm.training = False
+    return output
+
+
+def norm_layer(kind: Normalisation, width: int, momentum: float) -> nn.Module:
+    match kind:
+        case "frozen":
+            return FrozenBatchNorm(width, momentum)
+        case "batch":
+            return nn.BatchNorm1d(width, momentum=momentum)
+        case "layer":
+            return nn.LayerNorm(width)
+        case "none":
+            return nn.Identity()
+
+
+def weight_matrix(n_in: int, n_out: int, rng: torch.Generator) -> nn.Parameter:
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out), generator=rng))
+
+
+class Encoder(nn.Module):
+    """GCN layers, each followed by a norm and PReLU. The first layer's smoothing is already in its input."""
+
+    def __init__(
+        self, n_features: int, width: int, n_layers: int, normalisation: Normalisation, rng: torch.Generator
+    ) -> None:
+        super().__init__()
+        widths = [n_features] + [width] * n_layers
+        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        self.weights = nn.ParameterList(weight_matrix(n_in, n_out, rng) for n_in, n_out in pairs)
+        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(n_out)) for _, n_out in pairs)
+        self.norms = nn.ModuleList(norm_layer(normalisation, n_out, momentum=0.01) for _, n_out in pairs)
+        self.activations = nn.ModuleList(nn.PReLU() for _ in pairs)
+
+    def forward(self, inputs: Propagated) -> Tensor:
+        h = inputs.x
+        for depth, (weight, bias, norm, activation) in enumerate(
+            zip(self.weights, self.biases, self.norms, self.activations, strict=True)
+        ):
+            h = h @ weight
+            if depth > 0:
+                h = inputs.adjacency @ h
+            h = activation(norm(h + bias))
+        return h
+
+
+class Predictor(nn.Module):
+    """q_θ: linear, norm, PReLU, linear."""
+
+    def __init__(self, width: int, hidden: int, normalisation: Normalisation, rng: torch.Generator) -> None:
+        super().__init__()
+        self.weight_in, self.weight_out = weight_matrix(width, hidden, rng), weight_matrix(hidden, width, rng)
+        # .01 is the authors' start of both biases.
+        self.bias_in = nn.Parameter(torch.full((hidden,), 0.01))
+        self.bias_out = nn.Parameter(torch.full((width,), 0.01))
+        self.norm = norm_layer(normalisation, hidden, momentum=0.1)
+        self.activation = nn.PReLU()
+
+    def forward(self, h: Tensor) -> Tensor:
+        hidden = self.activation(self.norm(h @ self.weight_in + self.bias_in))
+        return hidden @ self.weight_out + self.bias_out

@@ -1,0 +1,232 @@
+"""A run is a folder; this is the one place that knows its file names."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import afgrl
+from afgrl.data.splits import Splits
+from afgrl.errors import UserError
+
+REPORTED = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training and all that came of it. Every file is written to a temporary name and renamed."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path, *, force: bool = False) -> Run:
+        """A new, empty run folder; an existing one is replaced only by ``force``, and only if it is a run."""
+        run = cls(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if not (path / "config.toml").is_file():
+                raise UserError(f"{str(path)!r} exists and is not a run; choose another folder with --out.")
+            if not force:
+                raise UserError(
+                    f"The run {str(path)!r} exists; --resume goes on with it, --force replaces it, "
+                    "--out names another."
+                )
+            shutil.rmtree(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"The run folder {str(path)!r} cannot be made: {error.strerror}.") from None
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        if not (path / "config.toml").is_file():
+            raise UserError(f"There is no run in {str(path)!r} (no config.toml); `afgrl fit` makes one.")
+        return cls(path)
+
+    @classmethod
+    def unused(cls, parent: Path, name: str) -> Path:
+        """``parent/name``, or the first of ``name-2``, ``name-3`` … that does not exist."""
+        candidates: Iterator[str] = (f"{name}-{i}" if i > 1 else name for i in range(1, sys.maxsize))
+        return next(parent / candidate for candidate in candidates if not (parent / candidate).exists())
+
+    # What was asked for
+
+    def write_config(self, run: dict[str, Any], settings: dict[str, Any]) -> None:
+        lines = ["# Everything needed to run this again: afgrl fit SOURCE --config THIS_FILE", "[run]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in run.items() if value is not None]
+        lines += ["", "[settings]", *(f"{key} = {_toml(value)}" for key, value in settings.items()), ""]
+        self._replace("config.toml", lambda path: path.write_text("\n".join(lines), encoding="utf-8"))
+
+    def config(self) -> dict[str, dict[str, Any]]:
+        return tomllib.loads((self.path / "config.toml").read_text(encoding="utf-8"))
+
+    def write_environment(self, device: torch.device) -> None:
+        self._write_json("environment.json", environment(device))
+
+    # What training left
+
+    def append(self, name: str, record: dict[str, Any]) -> None:
+        """A line of ``history.jsonl`` or ``trace.jsonl``."""
+        with open(self.path / name, "a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        file = self.path / name
+        if not file.exists():
+            return []
+        records = []
+        for line in file.read_text(encoding="utf-8").splitlines():
+            try:
+                records.append(json.loads(line))
+            except json.JSONDecodeError:  # the process died while it wrote this line
+                break
+        return records
+
+    def forget_after(self, epoch: int) -> None:
+        """Drop the lines of epochs that a resumed training will live through again."""
+        for name in ("history.jsonl", "trace.jsonl"):
+            if (self.path / name).exists():
+                kept = [json.dumps(record) + "\n" for record in self.lines(name) if record["epoch"] <= epoch]
+                self._replace(name, lambda path, text="".join(kept): path.write_text(text, encoding="utf-8"))
+
+    def save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._replace("checkpoint.pt", lambda path: torch.save(checkpoint, path))
+
+    def checkpoint(self, device: torch.device) -> dict[str, Any] | None:
+        file = self.path / "checkpoint.pt"
+        return torch.load(file, map_location=device, weights_only=True) if file.exists() else None
+
+    def save_model(self, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
+        plain = {
+            name: value.detach().cpu().contiguous()
+            for name, value in tensors.items()
+            if isinstance(value, Tensor)
+        }
+        self._replace("model.safetensors", lambda path: save_file(plain, path))
+        self._write_json("model.json", description)
+
+    def model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        self._need(
+            "model.safetensors", "the training has not finished; `afgrl fit … --resume` goes on with it"
+        )
+        return load_file(self.path / "model.safetensors"), self._json("model.json")
+
+    # What came of it
+
+    def save_embedding(self, ids: np.ndarray, vectors: np.ndarray) -> None:
+        write_embedding(self.path / "embeddings.parquet", ids, vectors)
+
+    def embedding(self) -> tuple[np.ndarray, np.ndarray]:
+        """The ids and their vectors, [n] and [n, d] float32."""
+        self._need(
+            "embeddings.parquet", "the training has not finished; `afgrl fit … --resume` goes on with it"
+        )
+        return read_embedding(self.path / "embeddings.parquet")
+
+    def save_splits(self, splits: Splits) -> None:
+        self._replace("splits.npz", splits.save)
+
+    def splits(self) -> Splits:
+        self._need("splits.npz", "its data has no labels")
+        return Splits.load(self.path / "splits.npz")
+
+    def save_scores(self, scores: dict[str, Any]) -> None:
+        self._write_json("scores.json", scores)
+
+    def scores(self) -> dict[str, Any]:
+        self._need("scores.json", "`afgrl evaluate` makes it")
+        return self._json("scores.json")
+
+    # Files
+
+    def _need(self, name: str, reason: str) -> None:
+        if not (self.path / name).is_file():
+            raise UserError(f"The run {str(self.path)!r} has no {name}: {reason}.")
+
+    def _json(self, name: str) -> dict[str, Any]:
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
+
+    def _write_json(self, name: str, value: dict[str, Any]) -> None:
+        text = json.dumps(value, indent=1) + "\n"
+        self._replace(name, lambda path: path.write_text(text, encoding="utf-8"))
+
+    def _replace(self, name: str, write: Callable[[Path], Any]) -> None:
+        replace_file(self.path / name, write)
+
+
+def replace_file(final: Path, write: Callable[[Path], Any]) -> None:
+    """Write through a temporary name, so that a file is whole or not there."""
+    temporary = final.with_name(f".{final.name}.{os.getpid()}")
+    try:
+        write(temporary)
+        os.replace(temporary, final)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_embedding(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
+    """A parquet table of ``id`` and ``embedding``, a list of one fixed size."""
+    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
+    columns = {"id": pa.array(ids), "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
+    replace_file(file, lambda path: pq.write_table(pa.table(columns), path))
+
+
+def read_embedding(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    table = pq.read_table(path).combine_chunks()
+    column = table["embedding"].chunk(0)
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return table["id"].to_numpy(), flat.reshape(
+        -1, column.type.list_size
+    ).copy()  # pyarrow's own is read-only
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What a figure was measured with."""
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {
+        "afgrl": afgrl.__version__,
+        "commit": _commit(),
+        "device": gpu or f"{platform.machine()} CPU, {torch.get_num_threads()} threads",
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in REPORTED},
+        "command": " ".join(["afgrl", *sys.argv[1:]]),
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout this package runs from, if it runs from one; AFGRL_COMMIT names it for a
+    copy that travelled without its .git."""
+    if os.environ.get("AFGRL_COMMIT"):
+        return os.environ["AFGRL_COMMIT"]
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _toml(value: Any) -> str:
+    """A scalar or a list of scalars; JSON writes them as TOML does."""
+    return json.dumps(value, ensure_ascii=False)

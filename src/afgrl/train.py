@@ -1,0 +1,177 @@
+"""Training: all that changes, and the loop that changes it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from afgrl.config import Settings
+from afgrl.errors import AfgrlError, Interrupted, UserError
+from afgrl.graph import Graph
+from afgrl.methods import method_class
+from afgrl.methods.base import Method
+from afgrl.nn import Progress
+
+Callback = Callable[["State", Tensor], None]  # called after each epoch with the loss of that epoch
+LOG_EVERY = 10  # epochs; reading a loss waits for the GPU, so not every epoch
+
+
+@dataclass
+class State:
+    """All that changes in training; a checkpoint is this on disk."""
+
+    method: Method
+    optimizer: torch.optim.Optimizer
+    rng: torch.Generator
+    step: int = 0
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "method": self.method.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "rng": self.rng.get_state(),
+        }
+
+    def restore(self, checkpoint: dict[str, Any]) -> None:
+        self.method.load_state_dict(checkpoint["method"])
+        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        self.rng.set_state(checkpoint["rng"].cpu())
+        self.step = checkpoint["step"]
+
+    def is_finite(self) -> bool:
+        return all(bool(torch.isfinite(parameter).all()) for parameter in self.method.parameters())
+
+
+def start(method: str, config: Settings, graph: Graph, device: torch.device) -> tuple[State, Any]:
+    """A state before its first epoch, and the method's inputs; the same numbers whatever the device."""
+    first_parameters = torch.Generator().manual_seed(config.seed)
+    model = method_class(method)(config, graph.n_features, first_parameters).to(device)
+    inputs = model.prepare(graph.to(device))
+    model.begin(inputs)
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(
+        learned, lr=config.learning_rate, weight_decay=config.weight_decay, fused=device.type == "cuda"
+    )
+    return State(model, optimizer, torch.Generator(device).manual_seed(config.seed)), inputs
+
+
+def train(state: State, inputs: Any, callbacks: Sequence[Callback] = ()) -> None:
+    """Train from where the state is to the last epoch."""
+    method, optimizer, config = state.method, state.optimizer, state.method.config
+    method.train()
+    with matmul_precision(config.precision):
+        while state.step < config.epochs:
+            loss = method.loss(inputs, state.rng)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            state.step += 1
+            method.after_step(Progress(state.step, config.epochs))
+            for callback in callbacks:
+                callback(state, loss.detach())
+
+
+class History:
+    """Keeps a line every few epochs, and stops a training whose loss is no longer a number."""
+
+    def __init__(self, write: Callable[[dict[str, Any]], None]) -> None:
+        self.write = write
+
+    def __call__(self, state: State, loss: Tensor) -> None:
+        if state.step % LOG_EVERY and state.step not in (1, state.method.config.epochs):
+            return
+        value = loss.item()
+        if not torch.isfinite(loss):
+            raise _diverged(state.step, value)
+        self.write({"epoch": state.step, "loss": value, **state.method.diagnostics()})
+
+
+class Checkpoints:
+    """Saves the state every few epochs or seconds, and when a signal asks training to stop."""
+
+    def __init__(
+        self,
+        save: Callable[[dict[str, Any]], None],
+        every: int,
+        *,
+        seconds: float = 60.0,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.save, self.every, self.seconds, self.stop = save, every, seconds, stop
+        self.saved_at = time.monotonic()
+
+    def __call__(self, state: State, loss: Tensor) -> None:
+        stopping = self.stop is not None and self.stop.is_set()
+        due = self.every and (state.step % self.every == 0 or time.monotonic() - self.saved_at > self.seconds)
+        if not (stopping or due or state.step == state.method.config.epochs):
+            return
+        # A finite loss can still give an infinite gradient: look at what would be saved.
+        if not (torch.isfinite(loss) and state.is_finite()):
+            raise _diverged(state.step, loss.item())
+        self.save(state.to_checkpoint())
+        self.saved_at = time.monotonic()
+        if stopping and state.step < state.method.config.epochs:
+            raise Interrupted(f"Interrupted after epoch {state.step} of {state.method.config.epochs}.")
+
+
+def _diverged(step: int, loss: float) -> AfgrlError:
+    return AfgrlError(
+        f"Training diverged by epoch {step} (loss {loss}); the last good checkpoint is kept, "
+        "and a smaller learning_rate usually helps."
+    )
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets; a second signal interrupts at once, as usual."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event  # only the main thread may set handlers
+        return
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        event.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    for number in former:
+        signal.signal(number, handle)
+    try:
+        yield event
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def matmul_precision(precision: str) -> Iterator[None]:
+    """Float32 products on a GPU by tf32 units or not; the process's own setting comes back afterwards."""
+    settings = torch.backends.cuda.matmul
+    former = settings.fp32_precision
+    settings.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+    try:
+        yield
+    finally:
+        settings.fp32_precision = former
+
+
+def pick_device(name: str) -> torch.device:
+    """``auto`` is the GPU where there is one."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"The device can be auto, cpu or cuda, not {name!r}.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError(
+            "The device 'cuda' was asked for, but PyTorch sees no GPU here; 'cpu' and 'auto' work."
+        )
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")

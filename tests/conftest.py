@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+import torch
+
+from afgrl.graph import Graph
+
+
+@pytest.fixture
+def rng():
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def small_graph():
+    return communities()
+
+
+def communities(n_groups=3, size=20, n_features=12, seed=0, n_isolated=2):
+    """Groups of nodes that are linked and look alike, and a few nodes without an edge."""
+    draw = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_groups), size)
+    n = len(group) + n_isolated
+    features = draw.normal(size=(n, n_features))
+    features[: len(group), :n_groups] += 3 * np.eye(n_groups)[group]
+    linked = draw.random((len(group), len(group))) < np.where(group[:, None] == group, 0.3, 0.01)
+    return Graph(features, np.stack(np.triu(linked, 1).nonzero()))

@@ -1,0 +1,77 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from small_files import write_npz
+
+from afgrl.data import catalogue, load, names
+from afgrl.data.demo import COUNTS, demo
+from afgrl.errors import UserError
+
+
+def test_names():
+    assert names() == ["demo", "wikics", "computers", "photo", "cs", "physics", "cora", "citeseer", "pubmed"]
+
+
+def test_an_unknown_name_gets_a_suggestion():
+    with pytest.raises(UserError, match=r"There is no dataset 'phto'; did you mean 'photo'\?"):
+        load("phto")
+    with pytest.raises(UserError, match="There is no kind of splits 'rand'"):
+        load("demo", splits="rand")
+
+
+def test_demo_is_a_symmetric_graph_of_digits():
+    dataset = demo()
+    graph = dataset.graph
+    assert (graph.n, graph.n_edges, graph.n_features, dataset.n_classes) == (
+        COUNTS.nodes,
+        COUNTS.edges,
+        COUNTS.features,
+        COUNTS.classes,
+    )
+    assert (float(graph.x.min()), float(graph.x.max())) == (0, 1)
+    edges = set(map(tuple, graph.edge_index.T.tolist()))
+    assert edges == {(target, source) for source, target in edges}
+    assert int(torch.bincount(graph.edge_index[0], minlength=graph.n).min()) >= 10
+    assert (dataset.y[graph.edge_index[0]] == dataset.y[graph.edge_index[1]]).mean() > 0.9
+
+
+def test_demo_links_are_the_nearest_by_pixels():
+    graph = demo().graph
+    distances = torch.cdist(graph.x.double(), graph.x.double()).fill_diagonal_(torch.inf)
+    tenth = distances.sort(dim=1).values[:, 9]
+    source, target = graph.edge_index
+    length = distances[source, target]
+    # a link is kept when either end has the other among its ten nearest; 1e-9 for the roots' rounding
+    assert bool((length <= torch.maximum(tenth[source], tenth[target]) + 1e-9).all())
+
+
+def test_the_seed_decides_the_random_splits():
+    first, same, other = (load("demo", seed=seed).splits for seed in (1, 1, 2))
+    assert np.array_equal(first.roles, same.roles)
+    assert not np.array_equal(first.roles, other.roles)
+
+
+def test_canonical_splits_cannot_be_had_where_there_are_none():
+    with pytest.raises(UserError, match="'demo' has no canonical splits"):
+        load("demo", splits="canonical")
+
+
+def test_the_catalogue_says_what_is_at_hand(tmp_path):
+    write_npz(tmp_path / "Photo" / "raw" / "amazon_electronics_photo.npz")
+    rows = {row["name"]: row for row in catalogue(tmp_path)}
+    assert list(rows) == names()
+    assert [name for name, row in rows.items() if row["at_hand"]] == ["demo", "photo"]
+    assert rows["photo"]["at_hand"] == str(tmp_path / "Photo" / "raw")
+    assert rows["cs"]["url"].startswith("https://")
+    assert rows["cs"]["edges"] == 81_894
+    assert json.loads(json.dumps(rows)) == rows
+
+
+def test_importing_is_light():
+    heavy = "{'torch_geometric', 'sklearn', 'networkx'}"
+    code = f"import sys, afgrl.data; sys.exit(str({heavy} & set(sys.modules) or ''))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.strip() == ""

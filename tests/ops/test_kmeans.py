@@ -1,0 +1,89 @@
+import faiss
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from torch.nn import functional as F
+
+from afgrl.errors import UserError
+from afgrl.ops import kmeans
+from afgrl.ops.kmeans import BLOCK_BYTES, assign
+
+
+def blobs(rng, n=300, k=5, d=8):
+    centres = 4 * torch.randn(k, d, generator=rng)
+    return centres[torch.arange(n) % k] + torch.randn(n, d, generator=rng)
+
+
+def test_by_hand(rng):
+    x = torch.tensor([[0.0], [1.0], [10.0], [11.0]])
+    found = kmeans(x, 2, generator=rng, centres=torch.tensor([[[0.0], [11.0]]]))
+    assert found.labels.tolist() == [[0, 0, 1, 1]]
+    assert found.centres.tolist() == [[[0.5], [10.5]]]
+    assert found.inertia.item() == pytest.approx(1.0)
+
+
+def test_assignment_equals_float64_brute_force(rng, monkeypatch):
+    monkeypatch.setitem(BLOCK_BYTES, "cpu", 4 * 3 * 5 * 7)  # blocks of seven rows
+    x, centres = torch.randn(65, 4, generator=rng), torch.randn(3, 5, 4, generator=rng)
+    labels, best = assign(x, centres)
+    squares = (x.double()[None, :, None] - centres.double()[:, None]).square().sum(-1)  # [m, n, k]
+    assert torch.equal(labels, squares.argmin(-1))
+    distance = x.double().square().sum(1) - 2 * best.T.double()
+    assert torch.allclose(distance, squares.amin(-1), atol=1e-5)
+
+
+def test_from_the_same_start_equals_scikit_learn(rng):
+    x = blobs(rng)
+    start = x[:5]
+    ours = kmeans(x, 5, n_iters=300, generator=rng, centres=start[None], until_stable=True)
+    theirs = KMeans(5, init=start.numpy(), n_init=1, tol=0, max_iter=300).fit(x.numpy())
+    assert np.array_equal(ours.labels[0], theirs.labels_)
+    assert np.allclose(ours.centres[0], theirs.cluster_centers_, atol=1e-4)
+
+
+def test_from_the_same_start_equals_faiss(rng):
+    x = F.normalize(blobs(rng, n=2000, k=20))
+    start = x[:20]
+    ours = kmeans(x, 20, n_iters=20, generator=rng, centres=start[None])
+    theirs = faiss.Kmeans(8, 20, niter=20, max_points_per_centroid=10_000)
+    theirs.train(x.numpy(), init_centroids=start.numpy())
+    assert np.allclose(ours.centres[0], theirs.centroids, atol=1e-4)
+
+
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+def test_restarts_are_independent_and_as_good_as_scikit_learns(rng, init):
+    x = blobs(rng)
+    found = kmeans(x, 5, n_restarts=10, n_iters=100, generator=rng, init=init, until_stable=True)
+    assert found.labels.shape == (10, 300)
+    assert len({tuple(labels) for labels in found.labels.tolist()}) > 1
+    best = KMeans(5, n_init=10, random_state=0).fit(x.numpy()).inertia_
+    assert found.inertia.min().item() == pytest.approx(best, rel=1e-3)
+
+
+def test_k_means_plus_plus_spreads_its_start(rng):
+    x = torch.arange(4.0).repeat_interleave(50).unsqueeze(1) * 100
+    found = kmeans(x, 4, n_restarts=20, n_iters=1, generator=rng, init="k-means++")
+    assert (found.inertia < 1e-3).all()  # a random start misses a group more often than not
+
+
+def test_more_clusters_than_distinct_rows(rng):
+    found = kmeans(torch.ones(6, 2), 4, n_restarts=2, generator=rng, init="k-means++")
+    assert torch.isfinite(found.centres).all()
+
+
+def test_an_empty_cluster_keeps_its_centre(rng):
+    centres = torch.tensor([[[0.0], [100.0]]])
+    assert kmeans(torch.zeros(3, 1), 2, generator=rng, centres=centres).centres.tolist() == [[[0.0], [100.0]]]
+
+
+def test_same_generator_state_same_clusters():
+    x = blobs(torch.Generator().manual_seed(1))
+    first, second = (kmeans(x, 5, n_restarts=3, generator=torch.Generator().manual_seed(7)) for _ in range(2))
+    assert torch.equal(first.labels, second.labels)
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_impossible_k_gets_one_sentence(k, rng):
+    with pytest.raises(UserError, match="clusters were asked for"):
+        kmeans(torch.eye(3), k, generator=rng)

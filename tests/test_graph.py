@@ -1,0 +1,109 @@
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from afgrl import Graph, UserError
+
+PATH = torch.tensor([[0, 1], [1, 2]])  # 0 – 1 – 2
+EYE = torch.eye(3)
+
+
+def test_edges_become_symmetric_sorted_unique_and_loopless():
+    graph = Graph(EYE, torch.tensor([[2, 1, 0, 0, 1, 1], [1, 2, 1, 1, 1, 2]]))
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graph.n_edges == 2
+
+
+def test_a_directed_graph_keeps_directions():
+    graph = Graph(EYE, torch.tensor([[2, 0, 2], [1, 1, 1]]), directed=True)
+    assert graph.edge_index.tolist() == [[0, 2], [1, 1]]
+    assert graph.n_edges == 2
+
+
+def test_features_become_float32_and_stay_sparse():
+    assert Graph(np.eye(3), PATH).x.dtype == torch.float32
+    for sparse in (sp.csr_matrix(np.eye(3)), sp.coo_array(np.eye(3)), EYE.to_sparse(), EYE.to_sparse_csr()):
+        graph = Graph(sparse, PATH)
+        assert graph.x.layout == torch.sparse_csr
+        assert torch.equal(graph.x.to_dense(), EYE)
+
+
+def test_isolated_nodes_and_no_edges_are_legal():
+    assert Graph(EYE, PATH[:, :1]).n_isolated == 1
+    assert Graph(EYE, torch.empty(2, 0)).n_isolated == 3
+
+
+def test_ids_are_the_users_own():
+    assert Graph(EYE, PATH).ids.tolist() == [0, 1, 2]
+    assert Graph(EYE, PATH, ids=["b", "a", "c"]).ids.tolist() == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (([[1.0], [float("nan")]], PATH[:, :1]), "NaN or infinite, the first in row 1"),
+        (([[1.0], [float("inf")]], PATH[:, :1]), "NaN or infinite"),
+        ((sp.csr_array([[1.0], [np.nan]]), PATH[:, :1]), "NaN or infinite"),
+        ((EYE, torch.tensor([[0], [3]])), "names node 3, but the nodes are 0 to 2"),
+        ((EYE, torch.tensor([[0], [-1]])), "names node -1"),
+        ((EYE, torch.tensor([[0, 1, 2]])), r"shape \[2, e\]"),
+        ((EYE, torch.tensor([[0.0], [1.0]])), "whole numbers"),
+        ((torch.ones(3), PATH), "table"),
+        ((torch.ones(0, 3), PATH), "empty"),
+        ((torch.ones(3, 0), PATH), "no features"),
+        ((np.array([["a"], ["b"], ["c"]]), PATH), "numbers"),
+        ((EYE, PATH, ["a", "b"]), "3 nodes but 2 ids"),
+        ((EYE, PATH, ["a", "b", "a"]), "'a' is given to 2 nodes"),
+    ],
+)
+def test_bad_input_gets_one_sentence(arguments, sentence):
+    with pytest.raises(UserError, match=sentence) as caught:
+        Graph(*arguments)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_every_source_gives_the_same_graph():
+    adjacency = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    network = nx.Graph([(0, 1), (1, 2)])
+    nx.set_node_attributes(network, {i: EYE[i].tolist() for i in range(3)}, "x")
+    sources = [
+        Graph(EYE, PATH),
+        Data(x=EYE, edge_index=PATH, y=torch.tensor([0, 1, 0])),
+        (adjacency, EYE.numpy()),
+        (sp.csr_matrix(adjacency), sp.csr_matrix(np.eye(3))),
+        network,
+    ]
+    for source in sources:
+        graph = Graph.of(source)
+        assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+        assert torch.equal(graph.x.to_dense(), EYE)
+        assert not hasattr(graph, "y")
+
+
+def test_networkx_names_become_ids():
+    network = nx.DiGraph([("anna", "bo")])
+    nx.set_node_attributes(network, {"anna": 1.0, "bo": 2.0}, "age")
+    graph = Graph.from_networkx(network, features="age")
+    assert graph.ids.tolist() == ["anna", "bo"]
+    assert graph.x.tolist() == [[1.0], [2.0]]
+    pairs = nx.Graph([((0, 0), (0, 1))])
+    nx.set_node_attributes(pairs, 1.0, "x")
+    assert Graph.of(pairs).ids.tolist() == ["(0, 0)", "(0, 1)"]
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (3, "A int is not a graph"),
+        (Data(x=EYE), "has no 'edge_index'"),
+        ((np.zeros((2, 3)), np.eye(2)), "must be square"),
+        ((np.zeros((2, 2)), np.eye(3)), "2 nodes but the features have 3 rows"),
+        (nx.path_graph(2), "Node 0 of the NetworkX graph has no attribute 'x'"),
+    ],
+)
+def test_a_source_that_is_no_graph_gets_one_sentence(source, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Graph.of(source)
