@@ -104,9 +104,7 @@ def markdown(merged: dict[str, Any]) -> str:
         if not runs:
             continue
         accuracy, nmi, sim = published
-        lines.append(
-            f"| {dataset} | AFGRL, as published | paper | {accuracy:.2f} | {nmi:.4f} | {sim:.4f} | |"
-        )
+        lines.append(f"| {dataset} | AFGRL, as published | paper | {accuracy:.2f} | {nmi:.4f} | {sim:.4f} | |")
         for recipe, protocol in (("paper", "paper"), ("paper", "label-free"), ("default", "label-free")):
             chosen = [run["scores"][protocol] for run in runs if run["recipe"] == recipe]
             if chosen:
@@ -134,9 +132,7 @@ def _cells(scores: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     runner = commands.add_parser("run")
     runner.add_argument("--datasets", nargs="+", default=list(PAPER))

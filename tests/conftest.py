@@ -15,12 +15,12 @@ def small_graph():
     return communities()
 
 
-def communities(n_groups=3, size=20, n_features=12, seed=0, n_isolated=2):
+def communities(n_groups=3, size=20, n_features=12, seed=0, n_isolated=2, signal=3.0):
     """Groups of nodes that are linked and look alike, and a few nodes without an edge."""
     draw = np.random.default_rng(seed)
     group = np.repeat(np.arange(n_groups), size)
     n = len(group) + n_isolated
     features = draw.normal(size=(n, n_features))
-    features[: len(group), :n_groups] += 3 * np.eye(n_groups)[group]
+    features[: len(group), :n_groups] += signal * np.eye(n_groups)[group]
     linked = draw.random((len(group), len(group))) < np.where(group[:, None] == group, 0.3, 0.01)
     return Graph(features, np.stack(np.triu(linked, 1).nonzero()))

@@ -46,9 +46,7 @@ def test_the_node_itself_is_counted_first_and_always_positive():
     pairs = positives("all", n_neighbors=2, include_self=True)
     assert {pair for pair in pairs if pair[0] == pair[1]} == {(i, i) for i in range(6)}
     assert all(pairs[i, i] == ADJACENT | SAME_CLUSTER for i in range(6))
-    assert {pair for pair in pairs if pair[0] != pair[1]} == set(
-        positives("all", n_neighbors=1, include_self=False)
-    )
+    assert {pair for pair in pairs if pair[0] != pair[1]} == set(positives("all", n_neighbors=1, include_self=False))
 
 
 def test_clusters_alone_need_no_neighbourhood():

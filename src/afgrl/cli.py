@@ -35,13 +35,9 @@ Seed = Annotated[int | None, typer.Option("--seed", help="The same as --set seed
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 DataDir = Annotated[
     str | None,
-    typer.Option(
-        "--data-dir", help="Folder of raw dataset files, looked at before any download (AFGRL_DATA)."
-    ),
+    typer.Option("--data-dir", help="Folder of raw dataset files, looked at before any download (AFGRL_DATA)."),
 ]
-Splits = Annotated[
-    str, typer.Option("--splits", help="auto (canonical where there are any), canonical or random.")
-]
+Splits = Annotated[str, typer.Option("--splits", help="auto (canonical where there are any), canonical or random.")]
 Json = Annotated[bool, typer.Option("--json", help="A machine-readable answer on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
@@ -86,9 +82,7 @@ def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet:
     _print_scores(scores, as_json, extra={"run": str(run.path)})
     if not as_json:
         stdout.print(f"\nThe run lies in {run.path} ({time.perf_counter() - began:.0f} s in all). Next:")
-        stdout.print(
-            f"  afgrl search {run.path} 0 -k 5     the digits most like digit number 0", highlight=False
-        )
+        stdout.print(f"  afgrl search {run.path} 0 -k 5     the digits most like digit number 0", highlight=False)
 
 
 @command
@@ -160,12 +154,8 @@ def fit(
 @command
 def embed(
     run_path: RunPath,
-    graph: Annotated[
-        str | None, typer.Option("--graph", help="A new graph; by default the run's own.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="A parquet file; by default in the run folder.")
-    ] = None,
+    graph: Annotated[str | None, typer.Option("--graph", help="A new graph; by default the run's own.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A parquet file; by default in the run folder.")] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
     force: Force = False,
@@ -184,15 +174,11 @@ def embed(
     vectors = experiment.embed(run, dataset, _device(device)).cpu().numpy()
     write_embedding(file, dataset.graph.ids, vectors)
     answer = {"file": str(file), "nodes": vectors.shape[0], "width": vectors.shape[1]}
-    print(
-        json.dumps(answer) if as_json else f"{answer['nodes']} vectors of width {answer['width']} in {file}"
-    )
+    print(json.dumps(answer) if as_json else f"{answer['nodes']} vectors of width {answer['width']} in {file}")
 
 
 @command
-def evaluate(
-    run_path: RunPath, device: Device = "auto", data_dir: DataDir = None, as_json: Json = False
-) -> None:
+def evaluate(run_path: RunPath, device: Device = "auto", data_dir: DataDir = None, as_json: Json = False) -> None:
     """Classification, clustering and similarity scores of a run, beside what needs no training."""
     from afgrl import experiment
 
@@ -261,9 +247,7 @@ def _fit(
     from afgrl import experiment
     from afgrl.runs import Run
 
-    name = f"{Path(order.source).stem}-{order.method}" + (
-        "" if order.recipe == "default" else f"-{order.recipe}"
-    )
+    name = f"{Path(order.source).stem}-{order.method}" + ("" if order.recipe == "default" else f"-{order.recipe}")
     folder = out or Run.unused(Path("runs"), name)
     return experiment.fit(order, settings, folder, _device(device), force=force, display=_display(quiet))
 

@@ -6,11 +6,14 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from afgrl.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from afgrl.graph import Graph
 
 
 class Settings(BaseModel):
@@ -18,16 +21,18 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    epochs: int = Field(500, ge=0, description="passes over the graph")
+    epochs: int | None = Field(500, ge=0, description="passes over the graph")
     learning_rate: float = Field(1e-3, gt=0, description="step size of AdamW (the paper's η)")
     weight_decay: float = Field(1e-5, ge=0, description="AdamW's pull of every parameter towards zero")
     precision: Literal["float32", "tf32"] = Field(
         "tf32", description="of matrix products on a GPU; a CPU always computes in float32"
     )
-    checkpoint_every: int = Field(
-        100, ge=0, description="epochs between checkpoints; 0 for none but the last"
-    )
+    checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0 for none but the last")
     seed: int = Field(0, ge=0, description="of everything random in training")
+
+    def adapted(self, graph: Graph) -> Self:
+        """These settings with every None replaced by what suits the graph; a method that has any says how."""
+        return self
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -46,9 +51,7 @@ def resolve(config: type[SettingsT], *layers: Mapping[str, Any]) -> SettingsT:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise UserError(
-            f"The setting {name!r} cannot be {first['input']!r}: {first['msg'].lower()}."
-        ) from None
+        raise UserError(f"The setting {name!r} cannot be {first['input']!r}: {first['msg'].lower()}.") from None
 
 
 def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
@@ -70,9 +73,7 @@ def from_file(path: Path) -> dict[str, Any]:
         raise UserError(f"There is no settings file {str(path)!r}.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"The settings file {str(path)!r} cannot be read: {error}.") from None
-    return tables.get(
-        "settings", {key: value for key, value in tables.items() if not isinstance(value, dict)}
-    )
+    return tables.get("settings", {key: value for key, value in tables.items() if not isinstance(value, dict)})
 
 
 def from_assignments(assignments: list[str]) -> dict[str, str]:

@@ -38,6 +38,7 @@ def _trains(device: torch.device) -> bool:
     ring = torch.arange(12)
     graph = Graph(torch.eye(12), torch.stack([ring, ring.roll(1)]))
     config = resolve(method_class("afgrl").Config, {"epochs": 3, "n_components": 8, "predictor_width": 8})
+    config = config.adapted(graph)
     state, inputs = start("afgrl", config, graph, device)
     train(state, inputs)
     return bool(torch.isfinite(state.method.represent(inputs)).all())

@@ -52,7 +52,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         ]
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         __init__.__signature__ = inspect.Signature([own, *kinds])  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[method-assign]
+        cls.__init__ = __init__  # type: ignore[method-assign, assignment]
 
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn from a graph: a Graph, a PyG ``Data``, a pair (adjacency, features) or a NetworkX graph.
@@ -60,7 +60,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         ``y`` is there for scikit-learn's pipelines and is never read.
         """
         graph = Graph.of(graph)
-        config = resolve(method_class(self.method).Config, self._settings())
+        config = resolve(method_class(self.method).Config, self._settings()).adapted(graph)
         state, inputs = start(self.method, config, graph, pick_device(self.device))
         self.history_: list[dict[str, Any]] = []
         callbacks: list[Callback] = [History(self.history_.append)]
@@ -86,9 +86,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "method_")
         graph = Graph.of(graph)
         if graph.n_features != self.n_features_in_:
-            raise UserError(
-                f"This was fitted on {self.n_features_in_} features, but the graph has {graph.n_features}."
-            )
+            raise UserError(f"This was fitted on {self.n_features_in_} features, but the graph has {graph.n_features}.")
         device = next(self.method_.parameters()).device
         return self.method_.embed(graph.to(device)).cpu().numpy()
 

@@ -36,9 +36,7 @@ class Order:
     evaluate_every: int = 0  # epochs between the evaluations that the paper protocol picks from; 0 for none
 
     def load(self, data_dir: str | None = None) -> Dataset:
-        return load(
-            self.source, data_dir=data_dir or self.data_dir, splits=self.splits, directed=self.directed
-        )
+        return load(self.source, data_dir=data_dir or self.data_dir, splits=self.splits, directed=self.directed)
 
 
 def fit(
@@ -53,7 +51,7 @@ def fit(
     """Train a method on a source from the beginning, and keep everything in a new run folder."""
     method = method_class(order.method)
     dataset = order.load()
-    config = resolve(method.Config, recipe(order.method, order.recipe, dataset.name), settings)
+    config = resolve(method.Config, recipe(order.method, order.recipe, dataset.name), settings).adapted(dataset.graph)
     if order.evaluate_every and dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so it cannot be evaluated while it trains.")
     run = Run.create(out, force=force)
@@ -63,9 +61,7 @@ def fit(
     return _train(run, order, dataset, config, device, display)
 
 
-def resume(
-    out: Path, device: torch.device, *, data_dir: str | None = None, display: Display | None = None
-) -> Run:
+def resume(out: Path, device: torch.device, *, data_dir: str | None = None, display: Display | None = None) -> Run:
     """Go on with an interrupted run from its last checkpoint, with its own settings."""
     run, order, config = opened(out)
     return _train(run, order, order.load(data_dir), config, device, display)
@@ -120,6 +116,7 @@ class Trace:
             self.evaluate(state)
 
     def evaluate(self, state: State) -> None:
+        assert self.dataset.splits is not None  # labels come with splits
         vectors = state.method.represent(self.inputs)
         record = evaluation.snapshot(vectors, self.dataset.y, self.dataset.splits, epoch=state.step)
         self.run.append("trace.jsonl", record)

@@ -32,9 +32,7 @@ class Graph:
     """
 
     x: Tensor  # [n, f] float32, dense or CSR
-    edge_index: (
-        Tensor  # [2, e] int64, both directions, sorted by (row 0, row 1), no self-loops, no duplicates
-    )
+    edge_index: Tensor  # [2, e] int64, both directions, sorted by (row 0, row 1), no self-loops, no duplicates
     ids: np.ndarray = None  # type: ignore[assignment]  # [n] the user's own names; 0…n-1 when not given
     directed: bool = False
 
@@ -61,6 +59,12 @@ class Graph:
     @property
     def n_isolated(self) -> int:
         return self.n - int(torch.unique(self.edge_index).numel())
+
+    @property
+    def density(self) -> float:
+        """The share of features that are not zero."""
+        filled = self.x.values().count_nonzero() if self.x.layout == torch.sparse_csr else self.x.count_nonzero()
+        return int(filled) / (self.x.shape[0] * self.x.shape[1])
 
     def to(self, device: torch.device | str) -> Graph:
         return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device))
@@ -120,7 +124,8 @@ class Graph:
             raise UserError(f"The nodes' attribute {features!r} must have one length for all nodes.")
         edges = [(position[u], position[v]) for u, v in graph.edges()]
         edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
-        return cls(np.stack(rows) if rows else np.zeros((0, 1)), edge_index, names, directed)
+        features_table = np.stack(rows) if rows else np.zeros((0, 1))
+        return cls(_checked_features(features_table), edge_index, _checked_ids(names, len(names)), directed)
 
 
 @contextlib.contextmanager
@@ -149,7 +154,7 @@ def csr_from_scipy(matrix: Any) -> Tensor:
 def csr_to_scipy(matrix: Tensor) -> sp.csr_array:
     """The scipy twin of a CSR tensor; it shares the memory."""
     parts = (matrix.values(), matrix.col_indices(), matrix.crow_indices())
-    return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(matrix.shape))
+    return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=(matrix.shape[0], matrix.shape[1]))
 
 
 def _checked_features(x: Any) -> Tensor:
@@ -163,9 +168,7 @@ def _checked_features(x: Any) -> Tensor:
     elif x.layout == torch.sparse_coo:
         x = x.coalesce().to_sparse_csr()
     if x.ndim != 2:
-        raise UserError(
-            f"The features must be a table [nodes, features], but their shape is {tuple(x.shape)}."
-        )
+        raise UserError(f"The features must be a table [nodes, features], but their shape is {tuple(x.shape)}.")
     if x.shape[0] == 0:
         raise UserError("The graph is empty: it has no nodes.")
     if x.shape[1] == 0:
@@ -215,7 +218,5 @@ def _checked_ids(ids: Any, n: int) -> np.ndarray:
         raise UserError(f"There are {n} nodes but {names.shape[0]} ids.")
     if len(np.unique(names)) != n:
         values, counts = np.unique(names, return_counts=True)
-        raise UserError(
-            f"The id {values[counts.argmax()]!r} is given to {counts.max()} nodes; ids must differ."
-        )
+        raise UserError(f"The id {values[counts.argmax()]!r} is given to {counts.max()} nodes; ids must differ.")
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Literal, NamedTuple
 
@@ -97,7 +98,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         widths = [n_features] + [width] * n_layers
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(itertools.pairwise(widths))
         self.weights = nn.ParameterList(weight_matrix(n_in, n_out, rng) for n_in, n_out in pairs)
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(n_out)) for _, n_out in pairs)
         self.norms = nn.ModuleList(norm_layer(normalisation, n_out, momentum=0.01) for _, n_out in pairs)

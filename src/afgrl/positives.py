@@ -67,9 +67,7 @@ def find_positives(
         why += ADJACENT * (_contains(edges, src * n + dst) | (src == dst))
     if clusters is not None:
         why += SAME_CLUSTER * (clusters[:, src] == clusters[:, dst]).any(0)
-    wanted = {"knn": 0, "knn+adj": ADJACENT, "knn+clusters": SAME_CLUSTER, "all": ADJACENT | SAME_CLUSTER}[
-        rule
-    ]
+    wanted = {"knn": 0, "knn+adj": ADJACENT, "knn+clusters": SAME_CLUSTER, "all": ADJACENT | SAME_CLUSTER}[rule]
     kept = (why & wanted).bool() if wanted else torch.ones_like(why, dtype=torch.bool)
     return Pairs(src[kept], dst[kept], why[kept])
 

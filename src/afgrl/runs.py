@@ -12,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,7 @@ class Run:
                 raise UserError(f"{str(path)!r} exists and is not a run; choose another folder with --out.")
             if not force:
                 raise UserError(
-                    f"The run {str(path)!r} exists; --resume goes on with it, --force replaces it, "
-                    "--out names another."
+                    f"The run {str(path)!r} exists; --resume goes on with it, --force replaces it, --out names another."
                 )
             shutil.rmtree(path)
         try:
@@ -105,7 +105,7 @@ class Run:
         for name in ("history.jsonl", "trace.jsonl"):
             if (self.path / name).exists():
                 kept = [json.dumps(record) + "\n" for record in self.lines(name) if record["epoch"] <= epoch]
-                self._replace(name, lambda path, text="".join(kept): path.write_text(text, encoding="utf-8"))
+                self._replace(name, partial(Path.write_text, data="".join(kept), encoding="utf-8"))
 
     def save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self._replace("checkpoint.pt", lambda path: torch.save(checkpoint, path))
@@ -116,17 +116,13 @@ class Run:
 
     def save_model(self, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
         plain = {
-            name: value.detach().cpu().contiguous()
-            for name, value in tensors.items()
-            if isinstance(value, Tensor)
+            name: value.detach().cpu().contiguous() for name, value in tensors.items() if isinstance(value, Tensor)
         }
         self._replace("model.safetensors", lambda path: save_file(plain, path))
         self._write_json("model.json", description)
 
     def model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        self._need(
-            "model.safetensors", "the training has not finished; `afgrl fit … --resume` goes on with it"
-        )
+        self._need("model.safetensors", "the training has not finished; `afgrl fit … --resume` goes on with it")
         return load_file(self.path / "model.safetensors"), self._json("model.json")
 
     # What came of it
@@ -136,9 +132,7 @@ class Run:
 
     def embedding(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids and their vectors, [n] and [n, d] float32."""
-        self._need(
-            "embeddings.parquet", "the training has not finished; `afgrl fit … --resume` goes on with it"
-        )
+        self._need("embeddings.parquet", "the training has not finished; `afgrl fit … --resume` goes on with it")
         return read_embedding(self.path / "embeddings.parquet")
 
     def save_splits(self, splits: Splits) -> None:
@@ -193,9 +187,7 @@ def read_embedding(path: Path) -> tuple[np.ndarray, np.ndarray]:
     table = pq.read_table(path).combine_chunks()
     column = table["embedding"].chunk(0)
     flat = column.flatten().to_numpy(zero_copy_only=False)
-    return table["id"].to_numpy(), flat.reshape(
-        -1, column.type.list_size
-    ).copy()  # pyarrow's own is read-only
+    return table["id"].to_numpy(), flat.reshape(-1, column.type.list_size).copy()  # pyarrow's own is read-only
 
 
 def environment(device: torch.device) -> dict[str, Any]:

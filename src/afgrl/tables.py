@@ -49,9 +49,7 @@ def _cell(score: dict[str, Any], digits: int) -> str:
 def catalogue(rows: list[dict[str, Any]]) -> Table:
     table = Table()
     for heading in ("name", "what", "nodes", "edges", "features", "classes", "at hand"):
-        table.add_column(
-            heading, justify="right" if heading in ("nodes", "edges", "features", "classes") else "left"
-        )
+        table.add_column(heading, justify="right" if heading in ("nodes", "edges", "features", "classes") else "left")
     for row in rows:
         counts = (f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes"))
         table.add_row(row["name"], row["title"], *counts, row["at_hand"] or "no: would be downloaded")
@@ -70,7 +68,5 @@ def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
 def findings(answer: dict[str, Any]) -> Table:
     table = Table(show_header=False)
     for name, value in answer.items():
-        table.add_row(
-            name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
-        )
+        table.add_row(name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value))
     return table

@@ -4,12 +4,12 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from small_files import csr_arrays, small_arrays, write_npz, write_planetoid, write_wikics
 
 from afgrl.data import load
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION
 from afgrl.errors import UserError
+from tests.data.small_files import csr_arrays, small_arrays, write_npz, write_planetoid, write_wikics
 
 PHOTO = "Photo/raw/amazon_electronics_photo.npz"
 
@@ -214,7 +214,5 @@ def test_downloaded_files_are_kept(tmp_path, any_counts, monkeypatch, own_cache)
 
     monkeypatch.setattr("afgrl.data.raw.fetch", fetch)
     assert load("photo").graph.n == load("photo").graph.n == 12
-    assert asked == [
-        "https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_photo.npz"
-    ]
+    assert asked == ["https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_photo.npz"]
     assert (own_cache / "raw" / PHOTO).is_file()

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from small_files import csr_arrays, small_arrays, write_npz
 
 from afgrl.data import load
 from afgrl.errors import UserError
+from tests.data.small_files import csr_arrays, small_arrays, write_npz
 
 
 def test_features_are_kept_as_they_are(tmp_path):

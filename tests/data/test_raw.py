@@ -4,12 +4,12 @@ from email.message import Message
 
 import pytest
 import torch
-from small_files import write_planetoid
 
 from afgrl.data import load
 from afgrl.data.cache import cache_folder, cached
 from afgrl.data.raw import RawFiles
 from afgrl.errors import UserError
+from tests.data.small_files import write_planetoid
 
 
 def test_a_missing_file_says_where_it_is_published_and_how_to_point_to_a_copy(tmp_path):
@@ -31,9 +31,7 @@ def test_a_missing_file_says_where_it_is_published_and_how_to_point_to_a_copy(tm
 
 
 def test_without_a_data_folder_the_sentence_names_none():
-    with pytest.raises(
-        UserError, match=r"^The file Photo/raw/amazon_electronics_photo.npz is not at hand and"
-    ):
+    with pytest.raises(UserError, match=r"^The file Photo/raw/amazon_electronics_photo.npz is not at hand and"):
         load("photo")
 
 

@@ -5,11 +5,11 @@ import sys
 import numpy as np
 import pytest
 import torch
-from small_files import write_npz
 
 from afgrl.data import catalogue, load, names
 from afgrl.data.demo import COUNTS, demo
 from afgrl.errors import UserError
+from tests.data.small_files import write_npz
 
 
 def test_names():

@@ -31,9 +31,7 @@ def scikit_learn_probe(x: np.ndarray, y: np.ndarray, roles: np.ndarray) -> float
 
 
 @pytest.mark.parametrize("sizes", [(100, 60), (40, 60)])  # of 64 columns: more and fewer training rows
-def test_accuracy_is_scikit_learns(
-    digits: Digits, sizes: tuple[int, int], splits_of_sizes: MakeSplits
-) -> None:
+def test_accuracy_is_scikit_learns(digits: Digits, sizes: tuple[int, int], splits_of_sizes: MakeSplits) -> None:
     x, y = digits
     splits = splits_of_sizes(600, [sizes] * 3)
     ours = logistic_probe(torch.from_numpy(x), y, splits)
@@ -54,9 +52,7 @@ def test_sparse_equals_dense(digits: Digits, n_train: int, splits_of_sizes: Make
 
 
 @pytest.mark.parametrize("width", [64, 20])
-def test_unequal_splits_are_scored_as_if_alone(
-    digits: Digits, width: int, splits_of_sizes: MakeSplits
-) -> None:
+def test_unequal_splits_are_scored_as_if_alone(digits: Digits, width: int, splits_of_sizes: MakeSplits) -> None:
     x, y = digits[0][:, :width], digits[1]
     splits = splits_of_sizes(600, [(30, 40), (55, 20), (90, 100)])
     together = logistic_probe(x, y, splits)
@@ -100,9 +96,7 @@ def test_adam_probe_equals_a_loop_of_separate_layers(digits: Digits, splits_of_s
         adam = torch.optim.Adam(layer.parameters(), lr=0.01, weight_decay=1e-5)
         for _ in range(100):
             adam.zero_grad()
-            torch.nn.functional.cross_entropy(
-                layer(table[roles == TRAIN]), classes[roles == TRAIN]
-            ).backward()
+            torch.nn.functional.cross_entropy(layer(table[roles == TRAIN]), classes[roles == TRAIN]).backward()
             adam.step()
         right = (layer(table).argmax(1) == classes).double()
         # A border-line node may fall either way in another order of summation.

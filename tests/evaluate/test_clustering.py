@@ -21,9 +21,7 @@ def table_of(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
-    ("n", "c", "k"), [(1, 1, 1), (2, 2, 2), (63, 5, 5), (500, 7, 3), (500, 1, 4), (500, 4, 1)]
-)
+@pytest.mark.parametrize(("n", "c", "k"), [(1, 1, 1), (2, 2, 2), (63, 5, 5), (500, 7, 3), (500, 1, 4), (500, 4, 1)])
 def test_scores_equal_scikit_learns(n: int, c: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     y, labels = rng.integers(c, size=n), rng.integers(k, size=n)
@@ -64,9 +62,7 @@ def test_batches_hold_whole_fits(digits: Digits, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-def test_same_seed_same_numbers_and_the_global_generators_are_left_alone(
-    digits: Digits, layout: type
-) -> None:
+def test_same_seed_same_numbers_and_the_global_generators_are_left_alone(digits: Digits, layout: type) -> None:
     x, y = layout(digits[0]), digits[1]
     before, before_numpy = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     first, again = (cluster_scores(x, y, torch.Generator().manual_seed(5), n_fits=2) for _ in range(2))
@@ -76,7 +72,5 @@ def test_same_seed_same_numbers_and_the_global_generators_are_left_alone(
 
 
 def test_rows_of_zeros_and_duplicates_are_legal() -> None:
-    scores = cluster_scores(
-        np.zeros((9, 3), dtype=np.float32), np.arange(9) % 3, torch.Generator().manual_seed(0)
-    )
+    scores = cluster_scores(np.zeros((9, 3), dtype=np.float32), np.arange(9) % 3, torch.Generator().manual_seed(0))
     assert np.isfinite(list(scores.values())).all()

@@ -15,9 +15,7 @@ class Quadratics:
     def __init__(self, p: int = 7, size: int = 12) -> None:
         rng = torch.Generator().manual_seed(0)
         basis = torch.linalg.qr(torch.randn(p, size, size, generator=rng, dtype=torch.float64)).Q
-        spectrum = (
-            torch.logspace(0, 1, size, dtype=torch.float64) ** torch.linspace(0, 4, p)[:, None].double()
-        )
+        spectrum = torch.logspace(0, 1, size, dtype=torch.float64) ** torch.linspace(0, 4, p)[:, None].double()
         self.matrix = basis @ torch.diag_embed(spectrum) @ basis.mT
         self.linear = torch.randn(p, size, generator=rng, dtype=torch.float64)
         self.seen: list[Tensor] = []

@@ -35,15 +35,11 @@ def test_coefficients_and_losses_equal_scikit_learns(digits: tuple[np.ndarray, n
     index = torch.stack([torch.arange(150), torch.arange(300, 450)])
     mask = torch.ones(2, 150, dtype=torch.bool)
     mask[1, 120:] = False  # unequal parts: the last 30 are padding
-    weight, bias = logistic.fit(
-        table.double(), classes, index, mask, torch.tensor(STRENGTHS).double(), tolerance=1e-8
-    )
+    weight, bias = logistic.fit(table.double(), classes, index, mask, torch.tensor(STRENGTHS).double(), tolerance=1e-8)
     assert weight.shape == (2, len(STRENGTHS), d, 10)
     for split, (start, stop) in enumerate(((0, 150), (300, 420))):
         for i, c in enumerate(STRENGTHS):
-            oracle = LogisticRegression(C=c, tol=1e-9, max_iter=5000).fit(
-                x[start:stop].astype(float), y[start:stop]
-            )
+            oracle = LogisticRegression(C=c, tol=1e-9, max_iter=5000).fit(x[start:stop].astype(float), y[start:stop])
             # Both stop at a gradient of 1e-8 or less; the curvature is at least the penalty, 1 / (C n).
             np.testing.assert_allclose(weight[split, i], oracle.coef_.T, atol=1e-7 * c * 150 + 1e-6)
             centred = bias[split, i] - bias[split, i].mean()  # a common shift of all biases changes nothing
@@ -51,9 +47,7 @@ def test_coefficients_and_losses_equal_scikit_learns(digits: tuple[np.ndarray, n
                 centred, oracle.intercept_ - oracle.intercept_.mean(), atol=1e-7 * c * 150 + 1e-6
             )
             part = table[start:stop], classes[start:stop]
-            theirs = mean_loss(
-                *part, torch.from_numpy(oracle.coef_.T), torch.from_numpy(oracle.intercept_), c
-            )
+            theirs = mean_loss(*part, torch.from_numpy(oracle.coef_.T), torch.from_numpy(oracle.intercept_), c)
             assert mean_loss(*part, weight[split, i], bias[split, i], c) == pytest.approx(theirs, abs=1e-7)
 
 
@@ -78,9 +72,7 @@ def test_float32_at_the_default_tolerance_is_as_low_as_scikit_learn(
 
 
 @pytest.mark.parametrize("n_train", [40, 150])
-def test_sparse_rows_give_the_classifier_of_dense_rows(
-    digits: tuple[np.ndarray, np.ndarray], n_train: int
-) -> None:
+def test_sparse_rows_give_the_classifier_of_dense_rows(digits: tuple[np.ndarray, np.ndarray], n_train: int) -> None:
     import scipy.sparse as sp
 
     raw, y = digits
@@ -89,12 +81,8 @@ def test_sparse_rows_give_the_classifier_of_dense_rows(
     index = torch.arange(2 * n_train).view(2, n_train)
     mask = torch.ones_like(index, dtype=torch.bool)
     arguments = torch.from_numpy(y), index, mask, torch.tensor([1.0, 16.0])
-    for dense_part, sparse_part in zip(
-        logistic.fit(x, *arguments), logistic.fit(sparse, *arguments), strict=True
-    ):
-        torch.testing.assert_close(
-            dense_part, sparse_part, rtol=1e-3, atol=1e-3
-        )  # same optimum, float32 paths
+    for dense_part, sparse_part in zip(logistic.fit(x, *arguments), logistic.fit(sparse, *arguments), strict=True):
+        torch.testing.assert_close(dense_part, sparse_part, rtol=1e-3, atol=1e-3)  # same optimum, float32 paths
 
 
 def test_rows_that_depend_on_each_other_and_zero_rows_do_not_break_the_span() -> None:

@@ -24,9 +24,7 @@ def test_one_propagation_is_a_gcn_layer(small_graph, directed, sparse):
     layer = GCNConv(graph.n_features, 7)
     weight = layer.lin.weight.T
     ours = propagate(graph).x @ weight + layer.bias
-    assert torch.allclose(
-        ours, layer(small_graph.x, graph.edge_index), atol=1e-5
-    )  # float32 sums in another order
+    assert torch.allclose(ours, layer(small_graph.x, graph.edge_index), atol=1e-5)  # float32 sums in another order
 
 
 def test_multi_hop_blocks_by_float64_brute_force(small_graph):
@@ -34,9 +32,7 @@ def test_multi_hop_blocks_by_float64_brute_force(small_graph):
     blocks = [small_graph.x.double().numpy()]
     for _ in range(2):
         blocks.append(dense @ blocks[-1])
-    expected = np.hstack(
-        [HOP_LENGTH * block / np.linalg.norm(block, axis=1, keepdims=True) for block in blocks]
-    )
+    expected = np.hstack([HOP_LENGTH * block / np.linalg.norm(block, axis=1, keepdims=True) for block in blocks])
     assert np.allclose(propagate(small_graph, 2).x.numpy(), expected, atol=1e-4)
 
 

@@ -80,9 +80,7 @@ BENCHMARKS = {
         _npz("Photo", "amazon_electronics_photo.npz"),
         Counts(7650, 119081, 745, 8),
     ),
-    "cs": Benchmark(
-        "Coauthor CS", "Coauthor", _npz("CS", "ms_academic_cs.npz"), Counts(18333, 81894, 6805, 15)
-    ),
+    "cs": Benchmark("Coauthor CS", "Coauthor", _npz("CS", "ms_academic_cs.npz"), Counts(18333, 81894, 6805, 15)),
     "physics": Benchmark(
         "Coauthor Physics", "Coauthor", _npz("Physics", "ms_academic_phy.npz"), Counts(34493, 247962, 8415, 5)
     ),
@@ -115,9 +113,7 @@ def check_counts(benchmark: Benchmark, tensors: dict[str, Tensor], raw: Sequence
     n_edges = torch.unique(low * len(x) + high).numel()
     found = Counts(x.shape[0], n_edges, x.shape[1], y.unique().numel())
     pairs = zip(fields(Counts), astuple(found), astuple(benchmark.counts), strict=True)
-    wrong = [
-        f"{given:,} {field.name} instead of {meant:,}" for field, given, meant in pairs if given != meant
-    ]
+    wrong = [f"{given:,} {field.name} instead of {meant:,}" for field, given, meant in pairs if given != meant]
     if wrong:
         raise UserError(f"{benchmark.title} in {raw[0].parent} is not the paper's graph: {', '.join(wrong)}.")
 

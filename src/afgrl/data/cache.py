@@ -35,8 +35,7 @@ def scratch_folder(within: str) -> Iterator[Path]:
         scratch = tempfile.TemporaryDirectory(dir=parent, prefix="tmp-")
     except OSError as error:
         raise UserError(
-            f"The cache folder {parent} cannot be written ({error.strerror}); "
-            "set AFGRL_CACHE to a folder that can."
+            f"The cache folder {parent} cannot be written ({error.strerror}); set AFGRL_CACHE to a folder that can."
         ) from None
     with scratch as folder:
         yield Path(folder)

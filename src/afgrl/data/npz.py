@@ -26,9 +26,7 @@ def load_npz(path: str | Path) -> Dataset:
     """
     path = Path(path)
     if not path.is_file():
-        raise UserError(
-            f"{path} is a folder, not an .npz file." if path.is_dir() else f"There is no file {path}."
-        )
+        raise UserError(f"{path} is a folder, not an .npz file." if path.is_dir() else f"There is no file {path}.")
     if not zipfile.is_zipfile(path):
         raise UserError(f"The file {path} is no .npz file, or it is truncated.")
     try:
@@ -39,9 +37,7 @@ def load_npz(path: str | Path) -> Dataset:
     except UserError as error:
         raise UserError(f"The file {path} holds no graph we can use: {error}") from None
     except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(
-            f"The file {path} is damaged or of another layout: {str(error).rstrip('.')}."
-        ) from error
+        raise UserError(f"The file {path} is damaged or of another layout: {str(error).rstrip('.')}.") from error
     return Dataset(path.stem, graph, y)
 
 
@@ -60,9 +56,7 @@ def _features(arrays: Mapping[str, Any]) -> Any:
         return _sparse(arrays, "attr")
     matrix = arrays["attr_matrix"]
     if matrix.ndim != 2:
-        raise UserError(
-            f"its attr_matrix must be a table [nodes, features], but its shape is {matrix.shape}."
-        )
+        raise UserError(f"its attr_matrix must be a table [nodes, features], but its shape is {matrix.shape}.")
     return matrix
 
 

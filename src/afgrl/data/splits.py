@@ -30,9 +30,7 @@ class Splits:
             return cls(str(stored["name"]), stored["roles"])
 
 
-def random_splits(
-    n: int, seed: int = 0, *, count: int = 20, train: float = 0.1, validation: float = 0.1
-) -> Splits:
+def random_splits(n: int, seed: int = 0, *, count: int = 20, train: float = 0.1, validation: float = 0.1) -> Splits:
     """``count`` random splits, by default 10/10/80; not stratified, as in the paper."""
     rng = np.random.default_rng(seed)
     n_train, n_validation = (max(1, int(share * n)) for share in (train, validation))

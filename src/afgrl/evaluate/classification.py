@@ -21,9 +21,7 @@ STRENGTHS = tuple(4.0**power for power in range(9))  # scikit-learn's C: larger 
 CHUNK_BYTES = 1 << 30  # of everything that one chunk of splits needs
 
 
-def logistic_probe(
-    embedding: Any, y: Any, splits: Splits, strengths: Sequence[float] = STRENGTHS
-) -> list[float]:
+def logistic_probe(embedding: Any, y: Any, splits: Splits, strengths: Sequence[float] = STRENGTHS) -> list[float]:
     """Test accuracy per split, in percent, of a logistic regression fitted to convergence on unit rows.
 
     Its strength is the best on the validation part; among equals, the one that regularises more.
@@ -43,9 +41,7 @@ def logistic_probe(
     return values
 
 
-def adam_probe(
-    embedding: Any, y: Any, splits: Splits, generator: torch.Generator
-) -> tuple[list[float], list[float]]:
+def adam_probe(embedding: Any, y: Any, splits: Splits, generator: torch.Generator) -> tuple[list[float], list[float]]:
     """Validation and test accuracy per split, in percent, of the paper's probe on the raw embedding.
 
     A linear layer, Xavier-uniform, 100 full-batch steps of Adam. Adam works entry by entry, so the layers of
@@ -62,9 +58,7 @@ def adam_probe(
     test: list[float] = []
     for part in _chunks(roles, 4 * (2 * most * d + 3 * most * c + 5 * d * c)):
         index, mask = _training_rows(part, x.device)
-        weight, bias = _adam(
-            rows.take(x, index), classes[index], mask, start[len(test) : len(test) + len(part)]
-        )
+        weight, bias = _adam(rows.take(x, index), classes[index], mask, start[len(test) : len(test) + len(part)])
         accuracy = _accuracies(x, classes, weight.unsqueeze(1), bias, part)
         validation += accuracy.validation.squeeze(1).tolist()
         test += accuracy.test.squeeze(1).tolist()
@@ -73,9 +67,7 @@ def adam_probe(
 
 def _adam(features: Tensor, y: Tensor, mask: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
     """Weights [s, d, c] and biases [s, 1, c] after the paper's 100 steps."""
-    share = (
-        (mask / mask.sum(1, keepdim=True)).to(features.dtype).unsqueeze(2)
-    )  # [s, m, 1] in the split's mean
+    share = (mask / mask.sum(1, keepdim=True)).to(features.dtype).unsqueeze(2)  # [s, m, 1] in the split's mean
     target = F.one_hot(y, start.shape[2]).to(features.dtype)  # [s, m, c]
     weight, bias = start.clone(), torch.zeros_like(start[:, :1])
     optimizer = torch.optim.Adam([weight, bias], lr=0.01, weight_decay=1e-5)
@@ -116,9 +108,7 @@ def _checked_roles(splits: Splits, n: int) -> np.ndarray:
     for name, role in (("training", TRAIN), ("validation", VALIDATION), ("test", TEST)):
         empty = np.flatnonzero(~(roles == role).any(1))
         if len(empty):
-            raise UserError(
-                f"Split {empty[0]} has no {name} nodes; each of its three parts needs at least one."
-            )
+            raise UserError(f"Split {empty[0]} has no {name} nodes; each of its three parts needs at least one.")
     return roles
 
 

@@ -102,9 +102,7 @@ def _dense_fits(x: Tensor, n_clusters: int, n_fits: int, n_init: int, generator:
     return torch.cat(chosen)
 
 
-def _restarts(
-    x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def _restarts(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     labels, _, inertia = kmeans(
         x,
         n_clusters,

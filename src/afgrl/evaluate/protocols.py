@@ -70,9 +70,7 @@ def pick(snapshots: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         "classification": {"accuracy": accuracy, "epoch": probed["epoch"]},
         "clustering": {
             **{
-                name: _score(
-                    name, clustered[name], PAPER, "epoch by NMI on all labels, best of 10 restarts a fit"
-                )
+                name: _score(name, clustered[name], PAPER, "epoch by NMI on all labels, best of 10 restarts a fit")
                 for name in ("nmi", "homogeneity", "ari")
             },
             "epoch": clustered["epoch"],

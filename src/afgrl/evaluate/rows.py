@@ -18,9 +18,7 @@ from afgrl.errors import UserError
 from afgrl.graph import csr_from_scipy, csr_to_scipy
 
 BLOCK_BYTES = 64 << 20  # of products at a time
-DENSE_FROM = (
-    1 / 3
-)  # share of non-zeros from which CSR (a value and an int64 column each) is no smaller than dense
+DENSE_FROM = 1 / 3  # share of non-zeros from which CSR (a value and an int64 column each) is no smaller than dense
 
 
 def checked(embedding: Any, y: Any) -> tuple[Tensor, Tensor]:

@@ -14,12 +14,12 @@ from afgrl.methods.base import Method
 def methods() -> dict[str, type[Method]]:
     """Every method by its name."""
     found = {}
-    for module_info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
+    for file in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{file.name}")
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__:
-                if hasattr(value, "name"):
-                    found[value.name] = value
+            own = isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
+            if own and hasattr(value, "name"):  # which the base class has not
+                found[value.name] = value
     return found
 
 

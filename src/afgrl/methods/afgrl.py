@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from pydantic import Field
@@ -23,16 +23,28 @@ from afgrl.nn import Encoder, Normalisation, Predictor, Progress, Schedule, cali
 from afgrl.ops import Propagated, kmeans, pair_loss, pair_matrix, propagate
 from afgrl.positives import ADJACENT, CLUSTERED, SAME_CLUSTER, Pairs, Rule, edge_keys, find_positives
 
+# Bags of words have 0.4 to 10 % non-zeros in the benchmark graphs, co-purchase reviews 35 %, pixels and word
+# vectors more.
+SPARSE_FEATURES = 0.2
+
 
 class AFGRLConfig(Settings):
-    """The defaults are for a graph nobody has seen; the paper's own numbers are in recipes/afgrl.toml."""
+    """The defaults are for a graph nobody has seen; the paper's own numbers are in recipes/afgrl.toml.
+
+    ``epochs`` and ``n_hops`` left at None follow the features. Of sparse ones (bags of words) each says much,
+    so the node's own are kept beside the smoothed ones, and training soon has learned what there is: it
+    only drifts afterwards. Dense ones are noisier before they are smoothed and take longer
+    (docs/deviations.md has the measurements).
+    """
+
+    epochs: int | None = Field(None, ge=0, description="passes over the graph; by default 300 or 2,000")
 
     n_components: int = Field(512, ge=1, description="width of the embedding (D)")
     predictor_width: int = Field(1024, ge=1, description="hidden width of the predictor")
-    n_layers: int = Field(
-        1, ge=1, description="GCN layers (L); beyond the first they pass messages each step"
+    n_layers: int = Field(1, ge=1, description="GCN layers (L); beyond the first they pass messages each step")
+    n_hops: int | None = Field(
+        None, ge=0, description="0: SX, the GCN's own input; h: [X | SX | … | SʰX]; by default 1 or 0"
     )
-    n_hops: int = Field(2, ge=0, description="0: SX, the GCN's own input; h: [X | SX | … | SʰX]")
     normalisation: Normalisation = Field("frozen", description="after each linear layer")
     n_neighbors: int = Field(4, ge=1, description="neighbours in embedding space (k)")
     include_self: bool = Field(True, description="count the node itself as its first neighbour")
@@ -45,6 +57,10 @@ class AFGRLConfig(Settings):
     momentum: float = Field(0.9, ge=0, le=1, description="share the target keeps of itself in a step (τ)")
     schedule: Schedule = Field("cosine", description="how the momentum moves over training")
     loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is a mean over")
+
+    def adapted(self, graph: Graph) -> Self:
+        fitting = {"n_hops": 1, "epochs": 300} if graph.density < SPARSE_FEATURES else {"n_hops": 0, "epochs": 2000}
+        return self.model_copy(update={name: value for name, value in fitting.items() if getattr(self, name) is None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +78,7 @@ class AFGRLMethod(Method):
 
     def __init__(self, config: AFGRLConfig, n_features: int, rng: torch.Generator) -> None:
         super().__init__(config, n_features, rng)
+        assert config.n_hops is not None, "the settings must be adapted to a graph first"
         width = n_features * (config.n_hops + 1)
         self.encoder = Encoder(width, config.n_components, config.n_layers, config.normalisation, rng)
         self.predictor = Predictor(config.n_components, config.predictor_width, config.normalisation, rng)
@@ -72,6 +89,7 @@ class AFGRLMethod(Method):
         self.age = 0  # steps since the last refresh
 
     def prepare(self, graph: Graph) -> Inputs:
+        assert self.config.n_hops is not None
         return Inputs(propagate(graph, self.config.n_hops), edge_keys(graph))
 
     def begin(self, inputs: Inputs) -> None:
@@ -125,8 +143,7 @@ class AFGRLMethod(Method):
         reasons = self.pairs.why[apart]
         shares = {"local": (reasons & ADJACENT) > 0, "global": (reasons & SAME_CLUSTER) > 0}
         return {"pairs": len(self.pairs)} | {
-            name: round(float(share.float().mean()), 4) if len(share) else 0.0
-            for name, share in shares.items()
+            name: round(float(share.float().mean()), 4) if len(share) else 0.0 for name, share in shares.items()
         }
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +15,8 @@ BLOCK_BYTES = {"cpu": 32 << 20, "cuda": 512 << 20}  # of similarities at a time
 Diagonal = Literal["keep", "first", "drop"]
 
 
-class Neighbours(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Neighbours:
     index: Tensor  # [q, k] int64, nearest first
     similarity: Tensor  # [q, k] float32, cosine
 

@@ -1,0 +1,152 @@
+"""What every method must do, present and future: each test runs over all of them."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from afgrl.config import resolve
+from afgrl.graph import Graph
+from afgrl.methods import methods
+from afgrl.train import start, train
+from tests.conftest import communities
+
+CPU = torch.device("cpu")
+# Small and quick, for those settings that a method has.
+QUICK = {
+    "epochs": 6,
+    "n_components": 8,
+    "predictor_width": 8,
+    "n_clusters": 4,
+    "n_restarts": 2,
+    "kmeans_iters": 3,
+    "refresh_every": 2,
+}
+every_method = pytest.mark.parametrize("name", list(methods()))
+
+
+def begun(name, graph, **settings):
+    """A state before its first epoch, with quick settings, and its inputs."""
+    config = methods()[name].Config
+    quick = {key: value for key, value in (QUICK | settings).items() if key in config.model_fields}
+    return start(name, resolve(config, quick).adapted(graph), graph, CPU)
+
+
+def trained(name, graph, **settings):
+    state, inputs = begun(name, graph, **settings)
+    train(state, inputs)
+    return state, state.method.represent(inputs)
+
+
+@every_method
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_finite_vector_for_every_node(name, sparse):
+    graph = communities(n_isolated=3)
+    if sparse:
+        graph = Graph(graph.x.to_sparse_csr(), graph.edge_index)
+    _, vectors = trained(name, graph)
+    assert vectors.shape[0] == graph.n
+    assert vectors.dtype == torch.float32
+    assert torch.isfinite(vectors).all()
+
+
+@every_method
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Graph(torch.ones(1, 3), torch.empty(2, 0)),
+        Graph(torch.eye(2), torch.tensor([[0], [1]])),
+        Graph(torch.eye(5), torch.empty(2, 0)),
+        Graph(torch.zeros(5, 2), torch.tensor([[0], [1]])),
+        Graph(torch.ones(9, 2), torch.tensor([[0, 3], [1, 4]])),
+    ],
+    ids=["one node", "two nodes", "no edges", "all zero", "all alike"],
+)
+def test_the_smallest_graphs_are_legal(name, graph):
+    _, vectors = trained(name, graph)
+    assert torch.isfinite(vectors).all()
+
+
+@every_method
+def test_same_seed_same_bits_and_another_seed_others(name, small_graph):
+    first, second, other = (trained(name, small_graph, seed=seed)[1] for seed in (3, 3, 4))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+@every_method
+def test_resuming_equals_never_stopping(name, small_graph):
+    _, expected = trained(name, small_graph)
+    for stop in (1, 3, 5):
+        kept = io.BytesIO()
+
+        def keep(state, loss, stop=stop, kept=kept):
+            if state.step == stop:
+                torch.save(state.to_checkpoint(), kept)
+
+        state, inputs = begun(name, small_graph)
+        train(state, inputs, [keep])
+        resumed, inputs = begun(name, small_graph)
+        kept.seek(0)
+        resumed.restore(torch.load(kept, weights_only=True))
+        train(resumed, inputs)
+        assert torch.equal(resumed.method.represent(inputs), expected), stop
+
+
+@every_method
+def test_looking_does_not_change_training(name, small_graph):
+    _, expected = trained(name, small_graph)
+    state, inputs = begun(name, small_graph)
+    train(state, inputs, [lambda state, loss: state.method.represent(inputs)])
+    assert torch.equal(state.method.represent(inputs), expected)
+
+
+@every_method
+def test_training_changes_the_vectors_and_leaves_the_global_seed_alone(name, small_graph):
+    torch.manual_seed(11)
+    expected = torch.rand(3)
+    torch.manual_seed(11)
+    state, inputs = begun(name, small_graph)
+    before = state.method.represent(inputs).clone()
+    train(state, inputs)
+    assert not torch.equal(before, state.method.represent(inputs))
+    assert torch.equal(torch.rand(3), expected)
+
+
+@every_method
+def test_renumbering_nodes_renumbers_untrained_vectors(name, small_graph, rng):
+    """Training draws random rows, so only what precedes it can be equal."""
+    order = torch.randperm(small_graph.n, generator=rng)
+    place = torch.argsort(order)
+    shuffled = Graph(small_graph.x[order], place[small_graph.edge_index])
+    first, second = (begun(name, graph, epochs=0)[0].method.embed(graph) for graph in (small_graph, shuffled))
+    assert torch.allclose(first[order], second, atol=1e-5)  # sums in another order
+
+
+@every_method
+def test_an_embedding_of_the_graph_is_that_of_its_inputs(name, small_graph):
+    state, vectors = trained(name, small_graph)
+    assert torch.equal(state.method.embed(small_graph), vectors)
+
+
+@every_method
+def test_every_setting_says_what_it_is(name):
+    for setting, field in methods()[name].Config.model_fields.items():
+        assert field.description, setting
+
+
+def test_training_groups_what_belongs_together():
+    """Three linked groups with noisy features: training must make a node's nearest more often of its group."""
+    graph = communities(n_groups=3, size=40, n_features=100, n_isolated=0, signal=0.5)
+    group = np.repeat(np.arange(3), 40)
+
+    def purity(vectors):
+        unit = torch.nn.functional.normalize(vectors)
+        nearest = (unit @ unit.T).fill_diagonal_(-2).topk(10).indices
+        return (group[nearest] == group[:, None]).mean()
+
+    state, inputs = begun("afgrl", graph, epochs=0, n_hops=0, n_components=32)
+    untrained = purity(state.method.represent(inputs))
+    _, vectors = trained("afgrl", graph, epochs=60, n_components=32, n_clusters=6, n_hops=0, learning_rate=0.01)
+    assert purity(vectors) > untrained + 0.1
