@@ -49,15 +49,18 @@ def measure(dataset: str, recipe: str, seed: int, every: int, device: torch.devi
         order = experiment.Order(dataset, recipe=recipe, evaluate_every=every)
         result = experiment.fit(order, {"seed": seed}, Path(folder) / "run", device)
         trained = time.perf_counter()
-        scores = experiment.evaluate(result.path, device, baselines=seed == 0)
+        scores = experiment.evaluate(result.path, device, baselines=seed == 0 and recipe == "paper")
         settings = result.config()["settings"]
+        trace = [[line["epoch"], statistics.mean(line["nmi"]), line["sim@5"]] for line in result.lines("trace.jsonl")]
     record = {
+        "commit": environment(device)["commit"],
         "dataset": dataset,
         "recipe": recipe,
         "seed": seed,
         "evaluate_every": every,
         "settings": settings,
         "scores": scores,
+        "trace": trace,  # epoch, NMI, Sim@5
         "seconds": {"fit": trained - began, "evaluate": time.perf_counter() - trained},
         "peak_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else None,
     }
