@@ -24,7 +24,7 @@ class AfgrlWarning(UserWarning):
 
 def unknown(what: str, given: str, possible: Iterable[str]) -> UserError:
     """The error for a name nobody knows, with the nearest one that is known."""
-    names = sorted(possible)
+    names = sorted(str(name) for name in possible)
     close = difflib.get_close_matches(given, names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"possible are {', '.join(names)}."
     return UserError(f"There is no {what} {given!r}; {hint}")

@@ -13,10 +13,14 @@ from afgrl.runs import Run
 
 
 def search(run: Run, wanted: Sequence[str], k: int = 10) -> dict[str, list[dict[str, object]]]:
-    """The ``k`` nodes nearest to each wanted id by cosine, itself left out: id → [{"id", "similarity"}, …]."""
+    """The ``k`` nodes nearest to each wanted id by cosine, itself left out: id → [{"id", "similarity"}, …].
+
+    A graph with fewer other nodes gives all of them.
+    """
     ids, vectors = run.embedding()
-    if not 1 <= k < len(ids):
-        raise UserError(f"{k} neighbours were asked for, but 1 to {len(ids) - 1} are possible.")
+    if k < 1:
+        raise UserError(f"At least one neighbour must be asked for, not {k}.")
+    k = min(k, len(ids) - 1)
     rows = [_row(ids, name) for name in wanted]
     every = torch.from_numpy(vectors)
     found = knn(every[rows], every, k + 1)  # one more, for the node itself

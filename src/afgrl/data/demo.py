@@ -10,7 +10,7 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.splits import random_splits
 from afgrl.graph import Graph
 
-N_NEIGHBORS = 10
+N_NEIGHBORS = 5
 COUNTS = Counts(1797, 12339, 64, 10)
 
 

@@ -1,0 +1,74 @@
+"""The direction of imports and the public names, held by tests."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import afgrl
+
+SOURCE = Path(afgrl.__file__).parent
+
+# What each part may import; every part may import errors. docs/architecture.md explains it.
+ALLOWED = {
+    "errors": set(),
+    "graph": set(),
+    "config": {"graph"},  # as an annotation only
+    "ops": {"graph"},
+    "positives": {"graph", "ops"},
+    "nn": {"graph", "ops"},
+    "methods": {"config", "graph", "nn", "ops", "positives"},
+    "recipes": set(),
+    "data": {"graph"},
+    "train": {"config", "graph", "methods", "nn"},
+    "evaluate": {"data", "graph", "ops"},
+    "runs": {"config", "data"},
+    "search": {"ops", "runs"},
+    "experiment": {"config", "data", "evaluate", "methods", "ops", "runs", "train"},
+    "progress": {"config", "train"},
+    "estimator": {"config", "experiment", "graph", "methods", "ops", "progress", "runs", "train"},
+    "doctor": {"config", "data", "graph", "methods", "runs", "train"},
+    "tables": set(),
+}
+
+
+def part(module):
+    return module.split(".")[1] if "." in module else None
+
+
+def imports(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "afgrl":
+            names = [f"afgrl.{alias.name}" for alias in node.names] if node.module == "afgrl" else [node.module]
+            yield from (part(name) for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (part(alias.name) for alias in node.names if alias.name.startswith("afgrl."))
+
+
+@pytest.mark.parametrize("name", sorted(ALLOWED))
+def test_imports_point_one_way(name):
+    files = [SOURCE / f"{name}.py"] if (SOURCE / f"{name}.py").exists() else sorted((SOURCE / name).glob("*.py"))
+    assert files
+    for file in files:
+        wrong = set(imports(file)) - ALLOWED[name] - {name, "errors", None}
+        assert not wrong, f"{file.name} imports {wrong}"
+
+
+def test_every_part_is_listed():
+    parts = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert parts - {"__init__", "__main__", "cli"} == ALLOWED.keys()
+
+
+def test_public_names():
+    assert afgrl.__all__ == ["AFGRL", "AfgrlError", "Dataset", "Graph", "UserError", "load"]
+    for name in afgrl.__all__:
+        assert getattr(afgrl, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = afgrl.nothing
+
+
+def test_help_does_not_wait_for_pytorch():
+    code = "import sys, afgrl.cli; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

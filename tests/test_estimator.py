@@ -1,0 +1,126 @@
+import inspect
+import pickle
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import NearestNeighbors
+from torch_geometric.data import Data
+
+from afgrl import AFGRL, Graph, UserError
+from afgrl.methods.afgrl import AFGRLConfig
+from afgrl.runs import Run
+from afgrl.search import search
+
+SMALL = {
+    "epochs": 5,
+    "n_components": 8,
+    "predictor_width": 8,
+    "n_clusters": 4,
+    "n_restarts": 2,
+    "kmeans_iters": 3,
+    "n_hops": 0,
+    "device": "cpu",
+}
+
+
+@pytest.fixture
+def fitted(small_graph):
+    return AFGRL(**SMALL).fit(small_graph)
+
+
+def test_parameters_are_the_settings_with_their_defaults():
+    parameters = AFGRL().get_params()
+    assert parameters == AFGRLConfig().model_dump() | {"device": "auto", "verbose": False}
+    assert "n_neighbors" in inspect.signature(AFGRL).parameters
+
+
+def test_scikit_learns_manners():
+    estimator = AFGRL(n_neighbors=8, seed=3)
+    assert estimator.get_params()["n_neighbors"] == 8
+    assert estimator.set_params(n_neighbors=6) is estimator
+    copy = clone(estimator)
+    assert copy is not estimator
+    assert copy.get_params() == estimator.get_params()
+    assert "n_neighbors=6" in repr(estimator)
+    with pytest.raises(ValueError, match="Invalid parameter 'neighbors'"):
+        estimator.set_params(neighbors=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'neighbors'"):
+        AFGRL(neighbors=3)
+
+
+def test_a_wrong_value_is_said_at_fit(small_graph):
+    with pytest.raises(UserError, match="'n_neighbors' cannot be 0"):
+        AFGRL(n_neighbors=0).fit(small_graph)
+
+
+def test_fit_keeps_what_it_promises(fitted, small_graph):
+    assert fitted.embedding_.shape == (small_graph.n, 8)
+    assert fitted.embedding_.dtype == np.float32
+    assert np.array_equal(fitted.node_ids_, small_graph.ids)
+    assert fitted.history_[0]["epoch"] == 1
+    assert fitted.n_features_in_ == 12
+
+
+def test_labels_passed_to_fit_are_never_read(fitted, small_graph):
+    labels = np.full(small_graph.n, np.nan)
+    assert np.array_equal(AFGRL(**SMALL).fit_transform(small_graph, labels), fitted.embedding_)
+
+
+def test_every_kind_of_graph_gives_the_same_vectors(fitted, small_graph):
+    n, x, edges = small_graph.n, small_graph.x, small_graph.edge_index
+    adjacency = sp.coo_array((np.ones(edges.shape[1]), edges.numpy()), shape=(n, n))
+    network = nx.Graph()
+    network.add_nodes_from((i, {"x": x[i].numpy()}) for i in range(n))
+    network.add_edges_from(edges.T.tolist())
+    for source in (Data(x=x, edge_index=edges), (adjacency, x.numpy()), network):
+        assert np.array_equal(AFGRL(**SMALL).fit_transform(source), fitted.embedding_)
+
+
+def test_transform_embeds_new_graphs_without_training(fitted, small_graph):
+    assert np.array_equal(fitted.transform(small_graph), fitted.embedding_)
+    one_more = Graph(np.vstack([small_graph.x, small_graph.x[:1]]), small_graph.edge_index)
+    assert fitted.transform(one_more).shape == (small_graph.n + 1, 8)
+    # A node's vector depends on its own neighbourhood only, and the new node has no edge.
+    assert np.allclose(fitted.transform(one_more)[:-1], fitted.embedding_, atol=1e-6)
+    with pytest.raises(UserError, match="fitted on 12 features, but the graph has 3"):
+        fitted.transform(Graph(np.eye(3), np.empty((2, 0))))
+
+
+def test_neighbours_are_scikit_learns(fitted):
+    expected = NearestNeighbors(n_neighbors=4, metric="cosine").fit(fitted.embedding_)
+    distance, index = fitted.kneighbors(n_neighbors=4)
+    assert np.allclose(distance, expected.kneighbors()[0], atol=1e-5)
+    queries = fitted.embedding_[:3] + 0.1
+    assert np.array_equal(fitted.kneighbors(queries, 4, return_distance=False), expected.kneighbors(queries)[1])
+    assert index.shape == (len(fitted.embedding_), 4)
+
+
+def test_what_is_not_fitted_says_so(small_graph, tmp_path):
+    for call in (lambda e: e.transform(small_graph), lambda e: e.kneighbors(), lambda e: e.save(tmp_path / "run")):
+        with pytest.raises(NotFittedError):
+            call(AFGRL())
+
+
+def test_saved_and_loaded_it_is_the_same(fitted, small_graph, tmp_path):
+    fitted.save(tmp_path / "run")
+    loaded = AFGRL.load(tmp_path / "run", device="cpu")
+    assert np.array_equal(loaded.embedding_, fitted.embedding_)
+    assert np.array_equal(loaded.transform(small_graph), fitted.embedding_)
+    assert loaded.history_ == fitted.history_
+    assert loaded.get_params() == fitted.get_params()
+    with pytest.raises(UserError, match="--force"):
+        fitted.save(tmp_path / "run")
+    assert len(search(Run.open(tmp_path / "run"), ["0"], k=3)["0"]) == 3  # the command line reads it too
+
+
+def test_it_can_be_pickled(fitted, small_graph):
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(small_graph), fitted.embedding_)
+
+
+def test_a_verbose_fit_shows_progress(small_graph, capsys):
+    AFGRL(**SMALL, verbose=True).fit(small_graph)
+    assert "5/5" in capsys.readouterr().err

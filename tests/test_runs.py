@@ -1,0 +1,137 @@
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from afgrl.data.splits import random_splits
+from afgrl.errors import UserError
+from afgrl.runs import Run, replace_file
+from afgrl.search import search
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = Run.create(tmp_path / "run")
+    made.write_config({"source": "demo", "method": "afgrl", "data_dir": None}, {"epochs": 3, "schedule": "cosine"})
+    return made
+
+
+def test_the_config_comes_back(run):
+    assert run.config() == {
+        "run": {"source": "demo", "method": "afgrl"},
+        "settings": {"epochs": 3, "schedule": "cosine"},
+    }
+
+
+def test_awkward_strings_survive_the_config(run):
+    source = 'C:\\data\\"my graph" – ü.npz'
+    run.write_config({"source": source}, {})
+    assert run.config()["run"]["source"] == source
+
+
+def test_a_run_is_never_overwritten_without_force(run):
+    with pytest.raises(UserError, match="exists; --resume goes on with it, --force replaces it"):
+        Run.create(run.path)
+    Run.create(run.path, force=True)
+    assert list(run.path.iterdir()) == []
+
+
+def test_what_is_no_run_is_never_replaced(tmp_path):
+    (tmp_path / "thesis.doc").write_text("years of work")
+    with pytest.raises(UserError, match="is not a run"):
+        Run.create(tmp_path, force=True)
+    assert (tmp_path / "thesis.doc").exists()
+
+
+def test_opening_what_is_no_run(tmp_path):
+    with pytest.raises(UserError, match="There is no run in"):
+        Run.open(tmp_path)
+
+
+def test_unused_names(tmp_path):
+    assert Run.unused(tmp_path, "demo").name == "demo"
+    (tmp_path / "demo").mkdir()
+    assert Run.unused(tmp_path, "demo").name == "demo-2"
+
+
+def test_an_embedding_is_a_table_of_ids_and_fixed_size_lists(run):
+    ids, vectors = np.array(["ä", "b", "c"], dtype=object), np.arange(6, dtype=np.float32).reshape(3, 2)
+    run.save_embedding(ids, vectors)
+    schema = pq.read_schema(run.path / "embeddings.parquet")
+    assert str(schema.field("embedding").type).startswith("fixed_size_list<")
+    assert schema.field("embedding").type.list_size == 2
+    found_ids, found = run.embedding()
+    assert found_ids.tolist() == ids.tolist()
+    assert np.array_equal(found, vectors)
+
+
+def test_history_of_a_process_that_died_while_writing(run):
+    for epoch in (1, 10, 20):
+        run.append("history.jsonl", {"epoch": epoch})
+    with open(run.path / "history.jsonl", "a") as file:
+        file.write('{"epoch": 3')
+    run.forget_after(10)
+    assert [line["epoch"] for line in run.lines("history.jsonl")] == [1, 10]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+    file = tmp_path / "scores.json"
+    file.write_text("old")
+
+    def fail(path):
+        path.write_text("half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        replace_file(file, fail)
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.json"]
+
+
+def test_what_is_not_there_yet_is_named(run):
+    with pytest.raises(UserError, match="has no embeddings.parquet: the training has not finished"):
+        run.embedding()
+    with pytest.raises(UserError, match="has no scores.json: `afgrl evaluate` makes it"):
+        run.scores()
+
+
+def test_splits_are_kept(run):
+    splits = random_splits(50, seed=3)
+    run.save_splits(splits)
+    assert run.splits().name == splits.name
+    assert np.array_equal(run.splits().roles, splits.roles)
+
+
+def test_the_environment_says_what_a_figure_was_measured_with(run):
+    run.write_environment(torch.device("cpu"))
+    stored = json.loads((run.path / "environment.json").read_text())
+    assert stored["versions"]["torch"].startswith("2.")
+    assert "CPU" in stored["device"]
+
+
+def test_search_by_hand(run):
+    angles = np.array([0.0, 0.1, 0.3, 2.0])
+    run.save_embedding(np.array([7, 8, 9, 10]), np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    found = search(run, ["7", "10"], k=2)
+    assert [row["id"] for row in found["7"]] == [8, 9]
+    assert found["7"][0]["similarity"] == pytest.approx(np.cos(0.1), abs=1e-5)
+    assert [row["id"] for row in found["10"]] == [9, 8]
+    with pytest.raises(UserError, match="There is no node '3'; the ids are 7 to 10"):
+        search(run, ["3"])
+    with pytest.raises(UserError, match="At least one neighbour"):
+        search(run, ["7"], k=0)
+    assert len(search(run, ["7"], k=10)["7"]) == 3
+
+
+def test_search_by_name_suggests(run):
+    run.save_embedding(np.array(["anna", "bo"], dtype=object), np.eye(2, dtype=np.float32))
+    with pytest.raises(UserError, match="no node 'ana'; did you mean 'anna'"):
+        search(run, ["ana"], k=1)
+
+
+def test_a_twin_of_the_node_is_found_before_itself(run):
+    run.save_embedding(np.arange(5), np.ones((5, 3), dtype=np.float32))
+    assert all(row["id"] != 2 for row in search(run, ["2"], k=3)["2"])
+    assert len(search(run, ["2"], k=4)["2"]) == 4

@@ -1,0 +1,166 @@
+import signal
+import threading
+
+import pytest
+import torch
+
+from afgrl.config import resolve
+from afgrl.errors import AfgrlError, Interrupted, UserError
+from afgrl.methods.afgrl import AFGRLConfig
+from afgrl.train import Checkpoints, History, matmul_precision, pick_device, start, stop_on_signals, train
+
+CPU = torch.device("cpu")
+
+
+def begun(graph, **settings):
+    small = {"epochs": 25, "n_components": 8, "predictor_width": 8, "n_clusters": 4, "n_restarts": 2, "n_hops": 0}
+    return start("afgrl", resolve(AFGRLConfig, small | settings).adapted(graph), graph, CPU)
+
+
+def test_history_has_the_first_every_tenth_and_the_last_epoch(small_graph):
+    history = []
+    state, inputs = begun(small_graph)
+    train(state, inputs, [History(history.append)])
+    assert [line["epoch"] for line in history] == [1, 10, 20, 25]
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert {"pairs", "local", "global"} <= history[0].keys()
+
+
+def test_checkpoints_come_by_epochs_and_at_the_end(small_graph):
+    saved = []
+    state, inputs = begun(small_graph)
+    train(state, inputs, [Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=10)])
+    assert saved == [10, 20, 25]
+
+
+def test_checkpoints_come_by_seconds_too(small_graph):
+    saved = []
+    state, inputs = begun(small_graph, epochs=3)
+    train(state, inputs, [Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=1000, seconds=0)])
+    assert saved == [1, 2, 3]
+
+
+def test_a_signal_saves_and_stops_after_the_epoch(small_graph):
+    saved = []
+    state, inputs = begun(small_graph)
+
+    def interrupt(state, loss):
+        if state.step == 7:
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_on_signals() as stop, pytest.raises(Interrupted, match="after epoch 7 of 25"):
+        checkpoints = Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=100, stop=stop)
+        train(state, inputs, [interrupt, checkpoints])
+    assert saved == [7]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_second_signal_interrupts_at_once():
+    with pytest.raises(KeyboardInterrupt), stop_on_signals() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_training_in_a_thread_leaves_signals_alone(small_graph):
+    seen = []
+
+    def work():
+        with stop_on_signals() as stop:
+            seen.append(stop.is_set())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False]
+
+
+@pytest.mark.parametrize("who", ["history", "checkpoints"])
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(small_graph, who):
+    saved = []
+    state, inputs = begun(small_graph)
+
+    def poison(state, loss):
+        if state.step == 15:
+            next(state.method.parameters()).data.fill_(torch.nan)
+
+    checkpoints = Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=10)
+    watchers = [History(lambda line: None), checkpoints] if who == "history" else [checkpoints]
+    with pytest.raises(AfgrlError, match="diverged by epoch 20 .loss nan.; the last good checkpoint is kept"):
+        train(state, inputs, [poison, *watchers])
+    assert saved == [10]
+
+
+def test_parameters_are_looked_at_even_when_the_loss_is_finite(small_graph):
+    saved = []
+    state, inputs = begun(small_graph)
+
+    def poison(state, loss):
+        if state.step == 10:
+            next(state.method.parameters()).data.fill_(torch.inf)
+
+    with pytest.raises(AfgrlError, match="diverged"):
+        train(state, inputs, [poison, Checkpoints(saved.append, every=10)])
+    assert saved == []
+
+
+def test_positives_are_searched_every_few_steps(small_graph, monkeypatch):
+    found = []
+    state, inputs = begun(small_graph, epochs=10, refresh_every=4)
+    search = state.method._refresh
+    monkeypatch.setattr(state.method, "_refresh", lambda *arguments: (found.append(1), search(*arguments)))
+    train(state, inputs)
+    assert len(found) == 3  # at the first, fifth and ninth step
+
+
+def test_a_warm_start_begins_where_the_last_clusters_were(small_graph):
+    cold, inputs = begun(small_graph, warm_start=False, refresh_every=1, kmeans_iters=1)
+    warm, _ = begun(small_graph, warm_start=True, refresh_every=1, kmeans_iters=1)
+    for state in (cold, warm):
+        train(state, inputs)
+    assert not torch.equal(cold.method.centres, warm.method.centres)
+
+
+@pytest.mark.parametrize("rule", ["knn", "knn+adj", "knn+clusters", "clusters", "all"])
+@pytest.mark.parametrize("normalisation", ["frozen", "batch", "layer", "none"])
+def test_every_ablation_trains(small_graph, rule, normalisation):
+    state, inputs = begun(small_graph, epochs=3, positives=rule, normalisation=normalisation)
+    train(state, inputs)
+    assert torch.isfinite(state.method.represent(inputs)).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"n_layers": 2}, {"n_hops": 2}, {"schedule": "authors"}, {"schedule": "constant"}, {"loss_over": "nodes"},
+     {"include_self": False}],
+    ids=str,
+)  # fmt: skip
+def test_every_variant_trains(small_graph, settings):
+    state, inputs = begun(small_graph, epochs=3, **settings)
+    train(state, inputs)
+    assert torch.isfinite(state.method.represent(inputs)).all()
+
+
+def test_the_default_follows_the_features(small_graph):
+    sparse = torch.eye(small_graph.n)
+    assert AFGRLConfig().adapted(small_graph).n_hops == 0
+    adapted = AFGRLConfig().adapted(type(small_graph)(sparse, small_graph.edge_index))
+    assert (adapted.n_hops, adapted.epochs) == (1, 300)
+    assert AFGRLConfig(epochs=7, n_hops=3).adapted(small_graph).epochs == 7
+
+
+def test_precision_comes_back():
+    before = torch.backends.cuda.matmul.fp32_precision
+    with matmul_precision("tf32"):
+        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+    assert torch.backends.cuda.matmul.fp32_precision == before
+
+
+def test_an_unknown_device_gets_one_sentence(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UserError, match="auto, cpu or cuda, not 'tpu'"):
+        pick_device("tpu")
+    with pytest.raises(UserError, match="sees no GPU"):
+        pick_device("cuda")
+    assert pick_device("auto") == CPU
