@@ -91,9 +91,9 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 
 
 def test_what_is_not_there_yet_is_named(run):
-    with pytest.raises(UserError, match="has no embeddings.parquet: the training has not finished"):
+    with pytest.raises(UserError, match=r"has no embeddings.parquet: the training has not finished"):
         run.embedding()
-    with pytest.raises(UserError, match="has no scores.json: `afgrl evaluate` makes it"):
+    with pytest.raises(UserError, match=r"has no scores.json: `afgrl evaluate` makes it"):
         run.scores()
 
 

@@ -1,72 +1,79 @@
-"""Answers as tables for people."""
+"""Answers as tables for people, within eighty columns."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 COLUMNS = (
     ("classification", "accuracy", "accuracy %"),
     ("clustering", "nmi", "NMI"),
-    ("clustering", "homogeneity", "homogeneity"),
+    ("clustering", "homogeneity", "homog."),
     ("clustering", "ari", "ARI"),
     ("similarity", "sim@5", "Sim@5"),
     ("similarity", "sim@10", "Sim@10"),
 )
-ROWS = {"random": "untrained", "hops": "[X | SX | S²X]", "raw": "raw features"}
+BASELINES = {"random": "untrained", "hops": "[X | SX | S²X]", "raw": "raw features"}
 
 
 def scores(answer: dict[str, Any]) -> Table:
     """What training bought: the trained vectors first, then what needs no training."""
-    table = Table(
-        title=f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}",
-        caption=f"Splits: {answer['splits']}. Label-free: the last epoch for every task.",
-        caption_justify="left",
-    )
-    for heading in ("vectors", "protocol", *(column[2] for column in COLUMNS)):
-        table.add_column(heading, justify="left" if heading in ("vectors", "protocol") else "right")
-    table.add_row("trained", "label-free", *_cells(answer["label-free"]), style="bold")
+    table = _table("vectors", right=[heading for _, _, heading in COLUMNS])
+    table.title = f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}"
+    table.caption = f"Label-free protocol: the last epoch for every task. Splits: {answer['splits']}."
+    table.add_row("trained", *_cells(answer["label-free"]), style="bold")
     if answer["paper"]:
-        table.add_row("trained", "paper (epoch by labels)", *_cells(answer["paper"]))
-        tasks = answer["paper"].items()
-        epochs = ", ".join(f"{task} {part['epoch']}" for task, part in tasks)
-        table.caption = f"{table.caption} Paper: epochs picked: {epochs}."
+        table.add_row("trained (paper)", *_cells(answer["paper"]))
+        epochs = ", ".join(f"{task} {part['epoch']}" for task, part in answer["paper"].items())
+        table.caption += f" (paper): the paper's protocol, which picks the epoch with labels: {epochs}."
     for name, parts in answer["baselines"].items():
-        table.add_row(ROWS[name], "label-free", *_cells(parts), style="dim")
+        table.add_row(BASELINES[name], *_cells(parts), style="dim")
     return table
 
 
 def _cells(parts: dict[str, Any]) -> list[str]:
-    return [_cell(parts[task][name], 2 if name == "accuracy" else 4) for task, name, _ in COLUMNS]
+    return [_cell(parts[task][name], name) for task, name, _ in COLUMNS]
 
 
-def _cell(score: dict[str, Any], digits: int) -> str:
-    spread = f" ± {score['std']:.{digits}f}" if len(score["values"]) > 1 else ""
-    return f"{score['mean']:.{digits}f}{spread}"
+def _cell(score: dict[str, Any], name: str) -> str:
+    if name == "accuracy":
+        return f"{score['mean']:.2f}" + (f" ± {score['std']:.2f}" if len(score["values"]) > 1 else "")
+    return f"{score['mean']:.4f}"
 
 
 def catalogue(rows: list[dict[str, Any]]) -> Table:
-    table = Table()
-    for heading in ("name", "what", "nodes", "edges", "features", "classes", "at hand"):
-        table.add_column(heading, justify="right" if heading in ("nodes", "edges", "features", "classes") else "left")
+    counts = ("nodes", "edges", "features", "classes")
+    table = _table("name", "what", right=counts)
+    table.add_column("at hand")
     for row in rows:
-        counts = (f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes"))
-        table.add_row(row["name"], row["title"], *counts, row["at_hand"] or "no: would be downloaded")
+        numbers = (f"{row[key]:,}" for key in counts)
+        table.add_row(row["name"], row["title"], *numbers, "yes" if row["at_hand"] else "no")
+    table.caption = "At hand: in --data-dir, AFGRL_DATA or the cache; the others are downloaded when first used."
     return table
 
 
 def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"nearest to {name}")
-    table.add_column("id")
-    table.add_column("similarity", justify="right")
+    table = _table("id", right=["similarity"])
+    table.title = f"nearest to {name}"
     for neighbour in found:
         table.add_row(str(neighbour["id"]), f"{neighbour['similarity']:.4f}")
     return table
 
 
 def findings(answer: dict[str, Any]) -> Table:
-    table = Table(show_header=False)
+    table = Table(show_header=False, box=box.SIMPLE)
     for name, value in answer.items():
-        table.add_row(name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value))
+        text = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else str(value)
+        table.add_row(name, text)
+    return table
+
+
+def _table(*left: str, right: Any) -> Table:
+    table = Table(box=box.SIMPLE, title_justify="left", caption_justify="left", padding=(0, 1, 0, 0))
+    for heading in left:
+        table.add_column(heading)
+    for heading in right:
+        table.add_column(heading, justify="right", no_wrap=True)
     return table

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from afgrl.errors import UserError
 from afgrl.ops import kmeans
 from afgrl.ops.kmeans import BLOCK_BYTES, assign
+from afgrl.ops.kmeans_faiss import kmeans_faiss
 
 
 def blobs(rng, n=300, k=5, d=8):
@@ -49,6 +50,16 @@ def test_from_the_same_start_equals_faiss(rng):
     theirs = faiss.Kmeans(8, 20, niter=20, max_points_per_centroid=10_000)
     theirs.train(x.numpy(), init_centroids=start.numpy())
     assert np.allclose(ours.centres[0], theirs.centroids, atol=1e-4)
+
+
+def test_the_faiss_backend_finds_clusters_as_good_as_ours(rng):
+    x = F.normalize(blobs(rng, n=2000, k=20))
+    theirs = kmeans_faiss(x, 20, n_restarts=3, n_iters=20)
+    ours = kmeans(x, 20, n_restarts=3, n_iters=20, generator=rng)
+    assert theirs.labels.shape == ours.labels.shape
+    assert theirs.centres.shape == ours.centres.shape
+    assert theirs.inertia.mean().item() == pytest.approx(ours.inertia.mean().item(), rel=0.15)  # other starts
+    assert torch.equal(theirs.labels, kmeans_faiss(x, 20, n_restarts=3, n_iters=20).labels)
 
 
 @pytest.mark.parametrize("init", ["random", "k-means++"])

@@ -11,7 +11,7 @@ from afgrl.data.splits import random_splits
 from afgrl.graph import Graph
 
 N_NEIGHBORS = 5
-COUNTS = Counts(1797, 12339, 64, 10)
+COUNTS = Counts(1797, 6309, 64, 10)
 
 
 def demo(seed: int = 0) -> Dataset:

@@ -20,7 +20,8 @@ from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method
 from afgrl.nn import Encoder, Normalisation, Predictor, Progress, Schedule, calibrate, follow, target_decay
-from afgrl.ops import Propagated, kmeans, pair_loss, pair_matrix, propagate
+from afgrl.ops import Clusters, Propagated, kmeans, pair_loss, pair_matrix, propagate
+from afgrl.ops.kmeans_faiss import kmeans_faiss
 from afgrl.positives import ADJACENT, CLUSTERED, SAME_CLUSTER, Pairs, Rule, edge_keys, find_positives
 
 # Bags of words have 0.4 to 10 % non-zeros in the benchmark graphs, co-purchase reviews 35 %, pixels and word
@@ -52,6 +53,7 @@ class AFGRLConfig(Settings):
     n_clusters: int = Field(100, ge=1, description="clusters of each k-means run (K)")
     n_restarts: int = Field(5, ge=1, description="k-means runs (M)")
     kmeans_iters: int = Field(20, ge=1, description="iterations of a k-means run")
+    kmeans_backend: Literal["torch", "faiss"] = Field("torch", description="faiss as the authors run it, on the CPU")
     warm_start: bool = Field(True, description="start k-means from the last refresh's centres")
     refresh_every: int = Field(5, ge=1, description="steps between searches for positives")
     momentum: float = Field(0.9, ge=0, le=1, description="share the target keeps of itself in a step (τ)")
@@ -122,19 +124,20 @@ class AFGRLMethod(Method):
     def _refresh(self, h: Tensor, t: Tensor, edges: Tensor, rng: torch.Generator) -> None:
         config, labels = self.config, None
         if config.positives in CLUSTERED:
-            labels, self.centres, _ = kmeans(
-                F.normalize(t),
-                min(config.n_clusters, t.shape[0]),
-                n_restarts=config.n_restarts,
-                n_iters=config.kmeans_iters,
-                generator=rng,
-                centres=self.centres if config.warm_start else None,
-            )
+            labels, self.centres, _ = self._clusters(F.normalize(t), rng)
         self.pairs = find_positives(
             h, t, edges, labels,
             rule=config.positives, n_neighbors=config.n_neighbors, include_self=config.include_self,
         )  # fmt: skip
         self.matrix, self.age = None, 0
+
+    def _clusters(self, unit: Tensor, rng: torch.Generator) -> Clusters:
+        config = self.config
+        k, m, iters = min(config.n_clusters, unit.shape[0]), config.n_restarts, config.kmeans_iters
+        if config.kmeans_backend == "faiss":
+            return kmeans_faiss(unit, k, n_restarts=m, n_iters=iters)
+        start = self.centres if config.warm_start else None
+        return kmeans(unit, k, n_restarts=m, n_iters=iters, generator=rng, centres=start)
 
     def diagnostics(self) -> dict[str, float]:
         if not self.pairs:

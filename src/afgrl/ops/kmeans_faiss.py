@@ -1,0 +1,32 @@
+"""K-means by faiss, as the authors' code runs it: for fidelity, not for speed."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from afgrl.errors import UserError
+from afgrl.ops.kmeans import Clusters
+
+FIRST_SEED = 1234  # the authors': restart i starts from seed 1234 + i, the same at every step
+
+
+def kmeans_faiss(x: Tensor, n_clusters: int, *, n_restarts: int, n_iters: int) -> Clusters:
+    """``n_restarts`` runs of ``faiss.Kmeans``. It learns from at most 256 rows a centre and splits large
+    clusters to fill empty ones; ours does neither."""
+    try:
+        import faiss
+    except ImportError:
+        raise UserError("kmeans_backend 'faiss' needs faiss: pip install 'afgrl[index]'.") from None
+    rows = np.ascontiguousarray(x.cpu().numpy(), dtype=np.float32)
+    labels, centres, inertia = [], [], []
+    for restart in range(n_restarts):
+        engine = faiss.Kmeans(rows.shape[1], n_clusters, niter=n_iters, seed=FIRST_SEED + restart)
+        engine.train(rows)
+        distance, label = engine.index.search(rows, 1)
+        labels.append(label[:, 0])
+        centres.append(np.asarray(engine.centroids))
+        inertia.append(distance.sum())
+    found = (np.stack(labels), np.stack(centres), np.array(inertia, dtype=np.float32))
+    return Clusters(*(torch.from_numpy(part).to(x.device) for part in found))
