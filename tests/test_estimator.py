@@ -5,12 +5,13 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 from torch_geometric.data import Data
 
-from afgrl import AFGRL, Graph, UserError
+from afgrl import AFGRL, Graph, UserError, experiment
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.runs import Run
 from afgrl.search import search
@@ -115,6 +116,8 @@ def test_saved_and_loaded_it_is_the_same(fitted, small_graph, tmp_path):
     with pytest.raises(UserError, match="--force"):
         fitted.save(tmp_path / "run")
     assert len(search(Run.open(tmp_path / "run"), ["0"], k=3)["0"]) == 3  # the command line reads it too
+    with pytest.raises(UserError, match="saved from Python"):
+        experiment.evaluate(tmp_path / "run", torch.device("cpu"))
 
 
 def test_it_can_be_pickled(fitted, small_graph):

@@ -14,7 +14,7 @@ from afgrl.methods import method_class
 from afgrl.runs import environment
 from afgrl.train import pick_device, start, train
 
-OPTIONAL = {"faiss": "index", "pandas": "test"}  # module → the extra that brings it
+OPTIONAL = {"faiss": "index"}  # module → the extra that brings it
 
 
 def examine(data_dir: str | None = None) -> dict[str, Any]:

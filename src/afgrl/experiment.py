@@ -36,6 +36,8 @@ class Order:
     evaluate_every: int = 0  # epochs between the evaluations that the paper protocol picks from; 0 for none
 
     def load(self, data_dir: str | None = None) -> Dataset:
+        if not self.source:
+            raise UserError("This run was saved from Python, so it does not know the graph it came from.")
         return load(self.source, data_dir=data_dir or self.data_dir, splits=self.splits, directed=self.directed)
 
 
@@ -87,7 +89,7 @@ def _train(
     callbacks: list[Callback] = [History(lambda record: run.append("history.jsonl", record))]
     if order.evaluate_every:
         trace = Trace(run, dataset, inputs, order.evaluate_every)
-        if state.step == 0:
+        if not run.lines("trace.jsonl"):
             trace.evaluate(state)  # the untrained encoder is a candidate, as in the authors' code
         callbacks.append(trace)
     shown: AbstractContextManager[Any] = display(config, state.step) if display else nullcontext()

@@ -19,6 +19,7 @@ def kmeans_faiss(x: Tensor, n_clusters: int, *, n_restarts: int, n_iters: int) -
         import faiss
     except ImportError:
         raise UserError("kmeans_backend 'faiss' needs faiss: pip install 'afgrl[index]'.") from None
+    faiss.omp_set_num_threads(torch.get_num_threads())  # with all cores of a large machine it crawls
     rows = np.ascontiguousarray(x.cpu().numpy(), dtype=np.float32)
     labels, centres, inertia = [], [], []
     for restart in range(n_restarts):
