@@ -23,7 +23,7 @@ LETTERS = {
 
 def settings_rows():
     for name, field in AFGRLConfig.model_fields.items():
-        default = "by the features" if field.default is None else f"`{field.default}`"
+        default = "by the graph" if field.default is None else f"`{field.default}`"
         said = field.description.replace("|", "\\|")
         yield f"| `{name}` | {LETTERS.get(name, '')} | {default} | {said} |"
 

@@ -6,6 +6,7 @@ import torch
 
 from afgrl.config import resolve
 from afgrl.errors import AfgrlError, Interrupted, UserError
+from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.train import Checkpoints, History, matmul_precision, pick_device, start, stop_on_signals, train
 
@@ -144,12 +145,13 @@ def test_every_variant_trains(small_graph, settings):
     assert torch.isfinite(state.method.represent(inputs)).all()
 
 
-def test_the_default_follows_the_features(small_graph):
-    sparse = torch.eye(small_graph.n)
-    assert AFGRLConfig().adapted(small_graph).n_hops == 0
-    adapted = AFGRLConfig().adapted(type(small_graph)(sparse, small_graph.edge_index))
-    assert (adapted.n_hops, adapted.epochs) == (1, 300)
-    assert AFGRLConfig(epochs=7, n_hops=3).adapted(small_graph).epochs == 7
+def test_the_default_follows_the_graph(small_graph):
+    few = Graph(torch.eye(small_graph.n), small_graph.edge_index[:, :20])
+    many = Graph(torch.eye(20), torch.triu_indices(20, 20, 1))
+    found = [(config.n_hops, config.epochs) for config in map(AFGRLConfig().adapted, (small_graph, many, few))]
+    assert found == [(0, 2000), (1, 300), (2, 100)]
+    said = AFGRLConfig(epochs=7, n_hops=3).adapted(small_graph)
+    assert (said.n_hops, said.epochs) == (3, 7)
 
 
 def test_precision_comes_back():

@@ -27,24 +27,26 @@ from afgrl.positives import ADJACENT, CLUSTERED, SAME_CLUSTER, Pairs, Rule, edge
 # Bags of words have 0.4 to 10 % non-zeros in the benchmark graphs, co-purchase reviews 35 %, pixels and word
 # vectors more.
 SPARSE_FEATURES = 0.2
+# Citation graphs have 2.7 to 4.5 edges a node, co-author graphs 9 to 14.
+FEW_NEIGHBOURS = 6
 
 
 class AFGRLConfig(Settings):
     """The defaults are for a graph nobody has seen; the paper's own numbers are in recipes/afgrl.toml.
 
-    ``epochs`` and ``n_hops`` left at None follow the features. Of sparse ones (bags of words) each says much,
+    ``epochs`` and ``n_hops`` left at None follow the graph. Of sparse features (bags of words) each says much,
     so the node's own are kept beside the smoothed ones, and training soon has learned what there is: it
-    only drifts afterwards. Dense ones are noisier before they are smoothed and take longer
-    (docs/deviations.md has the measurements).
+    only drifts afterwards. Where nodes have few neighbours, a second hop tells more. Dense features are noisier
+    before they are smoothed and take longer (docs/deviations.md has the measurements).
     """
 
-    epochs: int | None = Field(None, ge=0, description="passes over the graph; by default 300 or 2,000")
+    epochs: int | None = Field(None, ge=0, description="passes over the graph; by default 100, 300 or 2,000")
 
     n_components: int = Field(512, ge=1, description="width of the embedding (D)")
     predictor_width: int = Field(1024, ge=1, description="hidden width of the predictor")
     n_layers: int = Field(1, ge=1, description="GCN layers (L); beyond the first they pass messages each step")
     n_hops: int | None = Field(
-        None, ge=0, description="0: SX, the GCN's own input; h: [X | SX | … | SʰX]; by default 1 or 0"
+        None, ge=0, description="0: SX, the GCN's own input; h: [X | SX | … | SʰX]; by default 0, 1 or 2"
     )
     normalisation: Normalisation = Field("frozen", description="after each linear layer")
     n_neighbors: int = Field(4, ge=1, description="neighbours in embedding space (k)")
@@ -61,7 +63,12 @@ class AFGRLConfig(Settings):
     loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is a mean over")
 
     def adapted(self, graph: Graph) -> Self:
-        fitting = {"n_hops": 1, "epochs": 300} if graph.density < SPARSE_FEATURES else {"n_hops": 0, "epochs": 2000}
+        if graph.density >= SPARSE_FEATURES:
+            fitting = {"n_hops": 0, "epochs": 2000}
+        elif 2 * graph.n_edges / graph.n >= FEW_NEIGHBOURS:
+            fitting = {"n_hops": 1, "epochs": 300}
+        else:
+            fitting = {"n_hops": 2, "epochs": 100}
         return self.model_copy(update={name: value for name, value in fitting.items() if getattr(self, name) is None})
 
 
