@@ -196,10 +196,9 @@ def environment(device: torch.device) -> dict[str, Any]:
     return {
         "afgrl": afgrl.__version__,
         "commit": _commit(),
-        "device": gpu or f"{platform.machine()} CPU, {torch.get_num_threads()} threads",
+        "device": gpu or f"{platform.machine()} CPU, {torch.get_num_threads()} thread(s)",
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in REPORTED},
-        "command": " ".join(["afgrl", *sys.argv[1:]]),
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
