@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--data-dir")
     given = parser.parse_args()
     device, records = pick_device("auto"), []
+    made = environment(device)  # now: the checkout may move on while this runs
     for name, settings in VARIANTS.items():
         with tempfile.TemporaryDirectory() as folder:
             order = experiment.Order(
@@ -52,7 +53,6 @@ def main() -> None:
             scores = experiment.evaluate(run.path, device, baselines=False)
         records.append({"variant": name, "settings": settings, "scores": scores})
         print(name, _cells(scores["label-free"]), _cells(scores["paper"]), file=sys.stderr, flush=True)
-    made = environment(device)
     merged = {"environment": made, "dataset": given.dataset, "epochs": given.epochs, "runs": records}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "deviations.json").write_text(json.dumps(merged) + "\n")

@@ -18,10 +18,6 @@ class Interrupted(AfgrlError):
     """Training was asked to stop and has saved what is needed to go on; the command line exits with 130."""
 
 
-class AfgrlWarning(UserWarning):
-    """Something legal that the user probably did not intend."""
-
-
 def unknown(what: str, given: str, possible: Iterable[str]) -> UserError:
     """The error for a name nobody knows, with the nearest one that is known."""
     names = sorted(str(name) for name in possible)

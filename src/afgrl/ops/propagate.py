@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from afgrl.graph import Graph, csr, csr_from_scipy, csr_to_scipy
 
-# Above this share of non-zeros a dense product with the weights is faster, on CPUs as well: a sparse one does
-# less arithmetic, but at a fortieth of the rate (CS, 6.7 % non-zeros, two cores: dense 1.1 s, CSR 3.0 s).
+# Above this share of non-zeros the input is made dense, on CPUs as well: on CS (6.7 % non-zeros, a busy two-core
+# machine) the CSR product took 2.6 times as long as the dense one. The border is scaled down from that one point.
 DENSE_FROM = 0.02
 # Length given to the rows of each block of a multi-hop input. At length 1 the encoder's Xavier weights
 # would move the embedding too little per step for the usual learning rates.
