@@ -1,6 +1,11 @@
+import os
+
 import numpy as np
 import pytest
 import torch
+
+if not torch.cuda.is_available():  # before any kernel is imported: then they run in Triton's interpreter
+    os.environ["TRITON_INTERPRET"] = "1"
 
 from afgrl.graph import Graph
 

@@ -8,7 +8,8 @@ from afgrl.config import resolve
 from afgrl.errors import AfgrlError, Interrupted, UserError
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLConfig
-from afgrl.train import Checkpoints, History, matmul_precision, pick_device, start, stop_on_signals, train
+from afgrl.steps import matmul_precision
+from afgrl.train import Checkpoints, History, pick_device, start, stop_on_signals, train
 
 CPU = torch.device("cpu")
 
@@ -111,8 +112,8 @@ def test_parameters_are_looked_at_even_when_the_loss_is_finite(small_graph):
 def test_positives_are_searched_every_few_steps(small_graph, monkeypatch):
     found = []
     state, inputs = begun(small_graph, epochs=10, refresh_every=4)
-    search = state.method._refresh
-    monkeypatch.setattr(state.method, "_refresh", lambda *arguments: (found.append(1), search(*arguments)))
+    search = state.method._keep_positives
+    monkeypatch.setattr(state.method, "_keep_positives", lambda *arguments: (found.append(1), search(*arguments)))
     train(state, inputs)
     assert len(found) == 3  # at the first, fifth and ninth step
 

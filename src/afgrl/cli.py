@@ -206,6 +206,38 @@ def search(
 
 
 @command
+def bench(
+    datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
+    device: Device = "auto",
+    seconds: Annotated[float, typer.Option("--seconds", help="At most, for each figure.")] = 20.0,
+    assignments: Set = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Also keep the answer as JSON in this file.")] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """How fast an epoch is: the reference, the fast path and the limit of this device."""
+    from afgrl import tables
+    from afgrl.bench import DATASETS
+    from afgrl.bench import bench as measure
+    from afgrl.config import from_assignments
+    from afgrl.runs import replace_file
+
+    names = [name.strip() for name in datasets.split(",")] if datasets else DATASETS
+    answer = measure(
+        names, _device(device), data_dir=data_dir, seconds=seconds, settings=from_assignments(assignments or []),
+        say=(lambda line: None) if quiet else stderr.print,
+    )  # fmt: skip
+    if out:
+        replace_file(out, lambda file: file.write_text(json.dumps(answer, indent=1) + "\n"))
+    if as_json:
+        print(json.dumps(answer, indent=1))
+    else:
+        for table in tables.bench(answer):
+            stdout.print(table)
+
+
+@command
 def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
     """What this machine has, and whether afgrl works on it."""
     from afgrl import tables

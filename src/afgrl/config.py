@@ -24,8 +24,8 @@ class Settings(BaseModel):
     epochs: int | None = Field(500, ge=0, description="passes over the graph")
     learning_rate: float = Field(1e-3, gt=0, description="step size of AdamW (the paper's η)")
     weight_decay: float = Field(1e-5, ge=0, description="AdamW's pull of every parameter towards zero")
-    precision: Literal["float32", "tf32"] = Field(
-        "tf32", description="of matrix products on a GPU; a CPU always computes in float32"
+    precision: Literal["float32", "tf32", "bf16"] = Field(
+        "bf16", description="of products on a GPU; bf16: to find positives only, tf32 to train; a CPU takes float32"
     )
     checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0 for none but the last")
     seed: int = Field(0, ge=0, description="of everything random in training")

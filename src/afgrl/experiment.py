@@ -16,7 +16,7 @@ from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
 from afgrl.errors import Interrupted, UserError
 from afgrl.methods import Method, method_class
-from afgrl.ops import propagate
+from afgrl.ops import hops
 from afgrl.runs import Run
 from afgrl.train import Callback, Checkpoints, History, State, start, stop_on_signals, train
 
@@ -188,6 +188,6 @@ def untrained(order: Order, config: Settings, dataset: Dataset, device: torch.de
     x = dataset.graph.x
     return {
         "random": state.method.represent(inputs),
-        "hops": propagate(dataset.graph.to(device), n_hops=2).x,
+        "hops": hops(dataset.graph.to(device), 2),
         "raw": x.to(device).to_dense() if device.type == "cuda" else x,  # CSR is evaluated by the CPU
     }

@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from afgrl.ops import Propagated
+from afgrl.ops import Norm, Propagated, SparseBlocks, frozen_prelu
 
 Normalisation = Literal["frozen", "batch", "layer", "none"]
 Schedule = Literal["cosine", "constant", "authors"]
@@ -90,6 +91,23 @@ def weight_matrix(n_in: int, n_out: int, rng: torch.Generator) -> nn.Parameter:
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out), generator=rng))
 
 
+def _activate(h: Tensor, bias: Tensor, norm: nn.Module, activation: nn.Module) -> Tensor:
+    if not isinstance(norm, FrozenBatchNorm) or norm.training:
+        activated: Tensor = activation(norm(h + bias))
+        return activated
+    assert isinstance(activation, nn.PReLU)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    frozen = Norm(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps)
+    return frozen_prelu(h, bias, frozen, activation.weight)
+
+
+def _padded_product(x: Tensor | SparseBlocks, weight: Tensor) -> Tensor:
+    """``x @ weight`` where ``x`` may have columns of zeros at its end (``propagate`` appends them on a GPU)."""
+    missing = x.shape[1] - weight.shape[0]
+    return x @ (F.pad(weight, (0, 0, 0, missing)) if missing else weight)
+
+
 class Encoder(nn.Module):
     """GCN layers, each followed by a norm and PReLU. The first layer's smoothing is already in its input."""
 
@@ -105,14 +123,15 @@ class Encoder(nn.Module):
         self.activations = nn.ModuleList(nn.PReLU() for _ in pairs)
 
     def forward(self, inputs: Propagated) -> Tensor:
-        h = inputs.x
+        h: Tensor | SparseBlocks = inputs.x
         for depth, (weight, bias, norm, activation) in enumerate(
             zip(self.weights, self.biases, self.norms, self.activations, strict=True)
         ):
-            h = h @ weight
+            h = _padded_product(h, weight)
             if depth > 0:
                 h = inputs.adjacency @ h
-            h = activation(norm(h + bias))
+            h = _activate(h, bias, norm, activation)
+        assert isinstance(h, Tensor)
         return h
 
 
@@ -129,5 +148,5 @@ class Predictor(nn.Module):
         self.activation = nn.PReLU()
 
     def forward(self, h: Tensor) -> Tensor:
-        hidden = self.activation(self.norm(h @ self.weight_in + self.bias_in))
-        return hidden @ self.weight_out + self.bias_out
+        hidden = _activate(h @ self.weight_in, self.bias_in, self.norm, self.activation)
+        return torch.addmm(self.bias_out, hidden, self.weight_out)

@@ -62,6 +62,30 @@ def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
     return table
 
 
+def bench(answer: dict[str, Any]) -> list[Table]:
+    """Epochs and stages. Times of a CPU stand only as ratios: they differ from machine to machine and hour to hour."""
+    absolute = answer["device"].startswith(("NVIDIA", "AMD"))
+    times = ["reference ms", "fast ms", "limit ms"] if absolute else []
+    epochs = _table("epoch of", right=[*times, "faster", "of the limit", "peak GiB", "predicted"])
+    epochs.title = f"{answer['device']}, torch {answer['versions']['torch']}"
+    epochs.caption = "AFGRL, the paper's settings, positives searched in every epoch; faster: than the reference."
+    stages = _table("stage of", right=[*times, "faster", "of the limit"])
+    for row in answer["epochs"]:
+        name = row["dataset"] + (" (its size)" if row["graph"] == "synthetic" else "")
+        memory = [f"{row[key] / 2**30:.2f}" if row[key] else "–" for key in ("peak_bytes", "predicted_bytes")]
+        epochs.add_row(name, *_speeds(row, absolute), *memory)
+    for row in answer["stages"]:
+        stages.add_row(f"{row['dataset']}, {row['stage']}", *_speeds(row, absolute))
+    return [epochs, stages]
+
+
+def _speeds(row: dict[str, Any], absolute: bool) -> list[str]:
+    times = [row["reference_ms"], row["fast_ms"], row["limit_ms"]]
+    cells = ["–" if time is None else f"{time:.2f}" for time in times] if absolute else []
+    share = "–" if row["limit_ms"] is None else f"{row['limit_ms'] / row['fast_ms']:.0%}"
+    return [*cells, f"{row['speedup']:.1f} x", share]
+
+
 def findings(answer: dict[str, Any]) -> Table:
     table = Table(show_header=False, box=box.SIMPLE)
     for name, value in answer.items():

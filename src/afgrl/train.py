@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -20,6 +21,8 @@ from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.methods.base import Method
 from afgrl.nn import Progress
+from afgrl.ops import is_fast
+from afgrl.steps import RecordedSteps, plain_step, side_stream
 
 Callback = Callable[["State", Tensor], None]  # called after each epoch with the loss of that epoch
 LOG_EVERY = 10  # epochs; reading a loss waits for the GPU, so not every epoch
@@ -60,25 +63,29 @@ def start(method: str, config: Settings, graph: Graph, device: torch.device) -> 
     model.begin(inputs)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(
-        learned, lr=config.learning_rate, weight_decay=config.weight_decay, fused=device.type == "cuda"
+        learned,
+        lr=config.learning_rate,
+        weight_decay=config.weight_decay,
+        fused=device.type == "cuda",
+        capturable=device.type == "cuda",  # its step counter too lies on the GPU
     )
     return State(model, optimizer, torch.Generator(device).manual_seed(config.seed)), inputs
 
 
 def train(state: State, inputs: Any, callbacks: Sequence[Callback] = ()) -> None:
     """Train from where the state is to the last epoch."""
-    method, optimizer, config = state.method, state.optimizer, state.method.config
+    method, config, device = state.method, state.method.config, state.rng.device
     method.train()
-    while state.step < config.epochs:
-        with matmul_precision(config.precision):  # not around the callbacks: whoever looks, looks closely
-            loss = method.loss(inputs, state.rng)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        state.step += 1
-        method.after_step(Progress(state.step, config.epochs))
-        for callback in callbacks:
-            callback(state, loss.detach())
+    parts = (method, state.optimizer, state.rng, inputs)
+    # Recorded only where it pays: on a GPU, unless the references are asked for.
+    step = RecordedSteps(*parts) if device.type == "cuda" and is_fast() else partial(plain_step, *parts)
+    with side_stream(device):
+        while state.step < config.epochs:
+            loss = step()
+            method.after_step(Progress(state.step + 1, config.epochs))
+            state.step += 1
+            for callback in callbacks:
+                callback(state, loss)
 
 
 class History:
@@ -152,18 +159,6 @@ def stop_on_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def matmul_precision(precision: str) -> Iterator[None]:
-    """Float32 products on a GPU by tf32 units or not; the process's own setting comes back afterwards."""
-    settings = torch.backends.cuda.matmul
-    former = settings.fp32_precision
-    settings.fp32_precision = "tf32" if precision == "tf32" else "ieee"
-    try:
-        yield
-    finally:
-        settings.fp32_precision = former
 
 
 def pick_device(name: str) -> torch.device:

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.nn import GCNConv
 
 from afgrl.graph import Graph
-from afgrl.ops import propagate
+from afgrl.ops import SparseBlocks, hops, propagate
 from afgrl.ops.propagate import HOP_LENGTH, smoothing
 
 
@@ -38,12 +38,24 @@ def test_multi_hop_blocks_by_float64_brute_force(small_graph):
 
 def test_sparse_and_dense_features_agree():
     draw = np.random.default_rng(0)
-    x = sp.random_array((200, 500), density=0.002, rng=draw)  # so thin that the propagated table stays sparse
+    x = sp.random_array((200, 500), density=0.002, rng=draw)
     edges = torch.from_numpy(draw.integers(0, 200, (2, 60)))
     for n_hops in (0, 1, 2):
-        thin, thick = propagate(Graph(x, edges), n_hops).x, propagate(Graph(x.toarray(), edges), n_hops).x
-        assert thin.layout == torch.sparse_csr
-        assert torch.allclose(thin.to_dense(), thick, atol=1e-6)
+        thick = propagate(Graph(x.toarray(), edges), n_hops).x
+        factored = propagate(Graph(x, edges), n_hops).x  # so thin that it stays factored
+        assert isinstance(factored, SparseBlocks)
+        assert factored.shape == thick.shape
+        assert torch.allclose(factored @ torch.eye(thick.shape[1]), thick, atol=1e-5)  # of rows of length 10
+        if n_hops > 0:
+            thin = hops(Graph(x, edges), n_hops)
+            assert thin.layout == torch.sparse_csr
+            assert torch.allclose(thin.to_dense(), thick, atol=1e-6)
+
+
+def test_the_reference_needs_no_factors(monkeypatch):
+    x, edges = sp.random_array((200, 500), density=0.002, rng=np.random.default_rng(0)), torch.tensor([[0], [1]])
+    monkeypatch.setenv("AFGRL_OPS", "reference")
+    assert isinstance(propagate(Graph(x, edges)).x, torch.Tensor)
 
 
 def test_a_sparse_input_gives_the_weights_the_same_gradient():

@@ -103,7 +103,7 @@ def _dense_fits(x: Tensor, n_clusters: int, n_fits: int, n_init: int, generator:
 
 
 def _restarts(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    labels, _, inertia = kmeans(
+    found = kmeans(
         x,
         n_clusters,
         n_restarts=n_restarts,
@@ -112,7 +112,7 @@ def _restarts(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Gene
         init="k-means++",
         until_stable=True,
     )
-    return labels, inertia
+    return found.labels, found.inertia
 
 
 def _sparse_fits(x: Tensor, n_clusters: int, n_fits: int, n_init: int, generator: torch.Generator) -> Tensor:

@@ -8,8 +8,8 @@ n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours, n
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self, TypeVar
 
 import torch
 from pydantic import Field
@@ -20,9 +20,11 @@ from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method
 from afgrl.nn import Encoder, Normalisation, Predictor, Progress, Schedule, calibrate, follow, target_decay
-from afgrl.ops import Clusters, Propagated, kmeans, pair_loss, pair_matrix, propagate
+from afgrl.ops import Aside, PairMatrix, Propagated, kmeans, pair_loss, pair_matrix, propagate, random_rows
 from afgrl.ops.kmeans_faiss import kmeans_faiss
-from afgrl.positives import ADJACENT, CLUSTERED, SAME_CLUSTER, Pairs, Rule, edge_keys, find_positives
+from afgrl.positives import ADJACENT, CLUSTERED, SAME_CLUSTER, Pairs, Rule, cluster_mates, confirm, edge_keys, nearest
+
+Kept = TypeVar("Kept", Tensor, PairMatrix)
 
 # Bags of words have 0.4 to 10 % non-zeros in the benchmark graphs, co-purchase reviews 35 %, pixels and word
 # vectors more.
@@ -93,7 +95,7 @@ class AFGRLMethod(Method):
         self.predictor = Predictor(config.n_components, config.predictor_width, config.normalisation, rng)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
         self.pairs: Pairs | None = None  # the positives of the last refresh
-        self.matrix: Tensor | None = None  # the same as [n, n] CSR, for the loss
+        self.matrix: PairMatrix | None = None  # the same, for the loss
         self.centres: Tensor | None = None  # [m, k, d], where the next k-means may start
         self.age = 0  # steps since the last refresh
 
@@ -106,18 +108,37 @@ class AFGRLMethod(Method):
         calibrate(self.predictor, calibrate(self.encoder, inputs.propagated))
 
     def loss(self, inputs: Inputs, rng: torch.Generator) -> Tensor:
+        search, clustering = self._is_due(), Aside(rng.device)
+        if search:
+            with clustering:
+                rows = self._first_centres(inputs.propagated.x.shape[0], rng)
         h = self.encoder(inputs.propagated)
         with torch.no_grad():
             t = self.target(inputs.propagated)
-        if self.pairs is None or self.age >= self.config.refresh_every:
-            self._refresh(h.detach(), t, inputs.edges, rng)
-        assert self.pairs is not None
-        if self.matrix is None:
-            self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, h.shape[0])
-        return pair_loss(self.predictor(h), t, self.matrix, len(self.pairs), over=self.config.loss_over)
+        if search:
+            with clustering:
+                labels = self._clusters(t, rows)
+        z = self.predictor(h)
+        if search:
+            self._keep_positives(h.detach(), t, inputs.edges, labels, clustering)
+        assert self.matrix is not None
+        return pair_loss(z, t, self.matrix, over=self.config.loss_over)
+
+    def _is_due(self) -> bool:
+        return self.pairs is None or self.age >= self.config.refresh_every
+
+    def recordable(self) -> str | None:
+        config = self.config
+        # The number of cluster mates follows the data, faiss runs on the CPU, and a sparse product of a later layer
+        # sorts anew on its way back.
+        if config.positives == "clusters" or config.kmeans_backend == "faiss" or config.n_layers > 1:
+            return None
+        if not self._is_due():
+            return "reuse"
+        return "search" if self.centres is not None or config.positives not in CLUSTERED else "first search"
 
     def after_step(self, progress: Progress) -> None:
-        self.age += 1
+        self.age = 1 if self._is_due() else self.age + 1
         follow(self.target, self.encoder, target_decay(progress, self.config.momentum, self.config.schedule))
 
     @torch.no_grad()
@@ -128,39 +149,72 @@ class AFGRLMethod(Method):
         self.train(was_training)
         return h
 
-    def _refresh(self, h: Tensor, t: Tensor, edges: Tensor, rng: torch.Generator) -> None:
-        config, labels = self.config, None
-        if config.positives in CLUSTERED:
-            labels, self.centres, _ = self._clusters(F.normalize(t), rng)
-        self.pairs = find_positives(
-            h, t, edges, labels,
-            rule=config.positives, n_neighbors=config.n_neighbors, include_self=config.include_self,
-        )  # fmt: skip
-        self.matrix, self.age = None, 0
-
-    def _clusters(self, unit: Tensor, rng: torch.Generator) -> Clusters:
+    def _first_centres(self, n: int, rng: torch.Generator) -> Tensor | None:
+        """The rows k-means starts from: [m, k]; none where it starts from the last centres, or is not run."""
         config = self.config
-        k, m, iters = min(config.n_clusters, unit.shape[0]), config.n_restarts, config.kmeans_iters
+        warm = config.warm_start and self.centres is not None
+        if config.positives not in CLUSTERED or config.kmeans_backend == "faiss" or warm:
+            return None
+        return random_rows(n, min(config.n_clusters, n), config.n_restarts, rng)
+
+    def _clusters(self, t: Tensor, rows: Tensor | None) -> Tensor | None:
+        """The cluster of each node in each run: [m, n]."""
+        config = self.config
+        if config.positives not in CLUSTERED:
+            return None
+        k, m, iters = min(config.n_clusters, t.shape[0]), config.n_restarts, config.kmeans_iters
         if config.kmeans_backend == "faiss":
-            return kmeans_faiss(unit, k, n_restarts=m, n_iters=iters)
-        start = self.centres if config.warm_start else None
-        return kmeans(unit, k, n_restarts=m, n_iters=iters, generator=rng, centres=start)
+            return kmeans_faiss(F.normalize(t), k, n_restarts=m, n_iters=iters).labels
+        centres = self.centres if rows is None else None
+        found = kmeans(
+            t, k, unit=True, n_restarts=m, n_iters=iters, rows=rows, centres=centres, precision=config.precision
+        )
+        self.centres = _in_place(self.centres, found.centres)
+        return found.labels
+
+    def _keep_positives(self, h: Tensor, t: Tensor, edges: Tensor, labels: Tensor | None, clustering: Aside) -> None:
+        config, n = self.config, h.shape[0]
+        if config.positives == "clusters":  # there are as many as the data will have it
+            assert labels is not None
+            clustering.join()
+            self.pairs = cluster_mates(labels, config.include_self)
+            self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, n)
+            return
+        src, dst = nearest(h, t, config.n_neighbors, config.include_self, config.precision)
+        self.matrix = _in_place(self.matrix, pair_matrix(src, dst, n))  # sorts, while the clustering still runs
+        clustering.join()
+        pairs = confirm(src, dst, n, edges, labels, config.positives)
+        self.matrix.weight.copy_(pairs.kept)
+        # Both ends lie in the matrix already.
+        why, kept = (None, None) if self.pairs is None else (self.pairs.why, self.pairs.kept)
+        self.pairs = Pairs(self.matrix.src, self.matrix.other, _in_place(why, pairs.why), _in_place(kept, pairs.kept))
 
     def diagnostics(self) -> dict[str, float]:
-        if not self.pairs:
+        if self.pairs is None:
             return {}
-        apart = self.pairs.src != self.pairs.dst
-        reasons = self.pairs.why[apart]
+        pairs = self.pairs.compact()
+        reasons = pairs.why[pairs.src != pairs.dst]
         shares = {"local": (reasons & ADJACENT) > 0, "global": (reasons & SAME_CLUSTER) > 0}
-        return {"pairs": len(self.pairs)} | {
+        return {"pairs": len(pairs.src)} | {
             name: round(float(share.float().mean()), 4) if len(share) else 0.0 for name, share in shares.items()
         }
 
     def get_extra_state(self) -> dict[str, Any]:
-        pairs = None if self.pairs is None else (self.pairs.src, self.pairs.dst, self.pairs.why)
-        return {"pairs": pairs, "centres": self.centres, "age": self.age}
+        pairs = None if self.pairs is None else {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
+        nodes = 0 if self.matrix is None else self.matrix.n
+        return {"pairs": pairs, "nodes": nodes, "centres": self.centres, "age": self.age}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.centres, self.age = state["centres"], state["age"]
-        self.pairs = None if state["pairs"] is None else Pairs(*state["pairs"])
-        self.matrix = None
+        self.pairs = self.matrix = None
+        if state["pairs"] is not None:
+            self.pairs = Pairs(**state["pairs"])
+            self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, state["nodes"], self.pairs.kept)
+
+
+def _in_place(kept: Kept | None, new: Kept) -> Kept:
+    """What is kept from step to step stays where it is: a recorded step finds it there."""
+    if kept is None:
+        return new
+    kept.copy_(new)
+    return kept

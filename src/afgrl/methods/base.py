@@ -40,6 +40,14 @@ class Method(nn.Module, ABC):
     def loss(self, inputs: Any, rng: torch.Generator) -> Tensor:
         """The loss of one step; ``rng`` lives on the inputs' device."""
 
+    def recordable(self) -> str | None:
+        """The kind of the step that comes next, if one such step, recorded on a GPU, can stand for all of its kind.
+
+        A recording repeats what the GPU did, with the memory it did it in, and nothing of what Python did: the loss
+        of such a step keeps its results in place, waits for nothing, and counts nothing (``after_step`` may).
+        """
+        return None
+
     def after_step(self, progress: Progress) -> None:
         """Called after each optimiser step."""
 

@@ -3,50 +3,86 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from afgrl.errors import UserError
+from afgrl.ops.dispatch import Precision, is_fast, takes_kernels
 
 BLOCK_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}  # of scores at a time
 
 
-class Clusters(NamedTuple):
-    labels: Tensor  # [m, n] int64: the cluster of each row in each restart
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    labels: Tensor  # [m, n] int64 or int32: the cluster of each row in each restart
     centres: Tensor  # [m, k, d]
-    inertia: Tensor  # [m] sum of squared distances to the own centre
+    score: Tensor  # [m, n] x·c - |c|²/2 of each row with its own centre
+    square: Tensor | float  # the sum of |x|² over all rows
+
+    @property
+    def inertia(self) -> Tensor:
+        """The sum of squared distances to the own centre: [m], as precise as the products were."""
+        return self.square - 2 * self.score.sum(1)
 
 
 def kmeans(
     x: Tensor,
     n_clusters: int,
     *,
+    unit: bool = False,
     n_restarts: int = 1,
     n_iters: int = 20,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     centres: Tensor | None = None,
+    rows: Tensor | None = None,
     init: Literal["random", "k-means++"] = "random",
     until_stable: bool = False,
+    precision: Precision = "float32",
 ) -> Clusters:
-    """Lloyd's algorithm from ``n_restarts`` starts at once.
+    """Lloyd's algorithm from ``n_restarts`` starts at once, on the rows of ``x``, or with ``unit`` on their directions.
 
-    Starts are ``centres`` where given (a warm start), else rows drawn at random or by k-means++. A cluster
+    Starts are ``centres`` where given (a warm start), or the ``rows`` of these numbers, [m, k], else rows drawn from
+    ``generator`` at random or by k-means++. A cluster
     that runs empty keeps its centre. ``until_stable`` ends a restart as soon as no row changes its cluster.
+    ``precision`` is that of the products on a GPU. The same input gives the same bits, on either device.
     """
     if not 1 <= n_clusters <= x.shape[0]:
         raise UserError(f"{n_clusters} clusters were asked for, but 1 to {x.shape[0]} are possible.")
+    kernels = takes_kernels(x) and init == "random" and not until_stable  # those two are for evaluation
+    if unit and not kernels:
+        x, unit = F.normalize(x), False
     if centres is None:
-        start = _random_rows if init == "random" else _plus_plus
-        centres = start(x, n_clusters, n_restarts, generator)
+        if rows is None:
+            assert generator is not None, "random starts need a generator"
+            if init == "k-means++":
+                rows = _plus_plus(x, n_clusters, n_restarts, generator)
+            else:
+                rows = random_rows(x.shape[0], n_clusters, n_restarts, generator)
+        centres = F.normalize(x[rows], dim=-1) if unit else x[rows]
     if until_stable:
         return _settled(x, centres, n_iters)
-    labels, _ = assign(x, centres)
+    if kernels:
+        from afgrl.ops.kmeans_triton import lloyd_kernel
+
+        return lloyd_kernel(x, centres, n_iters, unit=unit, precision=precision)
+    if is_fast() and not x.is_cuda:
+        from afgrl.ops.kmeans_moving import lloyd_moving
+
+        return lloyd_moving(x, centres, n_iters)
+    return lloyd_reference(x, centres, n_iters)
+
+
+def lloyd_reference(x: Tensor, centres: Tensor, n_iters: int) -> Clusters:
+    """Assign every row, move every centre to the mean of its rows, and again."""
+    labels, best = assign(x, centres)
     for _ in range(n_iters):
         centres = _means(x, labels, centres)
         labels, best = assign(x, centres)
-    return Clusters(labels, centres, _inertia(x, best))
+    return Clusters(labels, centres, best.T, x.square().sum())
 
 
 def _settled(x: Tensor, centres: Tensor, n_iters: int) -> Clusters:
@@ -62,7 +98,7 @@ def _settled(x: Tensor, centres: Tensor, n_iters: int) -> Clusters:
         moving = moving[changed]
         if len(moving) == 0:
             break
-    return Clusters(labels, centres, _inertia(x, best))
+    return Clusters(labels, centres, best.T, x.square().sum())
 
 
 def assign(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
@@ -75,10 +111,6 @@ def assign(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
     found = [torch.addmm(half, rows, flat.T).view(-1, m, k).max(dim=-1) for rows in x.split(block)]
     best, label = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*found, strict=True))
     return label.T.contiguous(), best
-
-
-def _inertia(x: Tensor, best: Tensor) -> Tensor:
-    return x.square().sum() - 2 * best.sum(0)
 
 
 def _means(x: Tensor, labels: Tensor, centres: Tensor) -> Tensor:
@@ -97,10 +129,10 @@ def _means(x: Tensor, labels: Tensor, centres: Tensor) -> Tensor:
     return torch.where(members > 0, sums / members.clamp(min=1), centres)
 
 
-def _random_rows(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Generator) -> Tensor:
-    """Distinct rows for each restart."""
-    order = torch.rand(n_restarts, x.shape[0], generator=generator, device=x.device)
-    return x[order.topk(n_clusters, dim=1).indices]
+def random_rows(n: int, n_clusters: int, n_restarts: int, generator: torch.Generator) -> Tensor:
+    """The numbers of distinct rows for each restart, of ``n``: [m, k]."""
+    order = torch.rand(n_restarts, n, generator=generator, device=generator.device)
+    return order.topk(n_clusters, dim=1).indices
 
 
 def _plus_plus(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Generator) -> Tensor:
@@ -124,7 +156,7 @@ def _plus_plus(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Gen
         rows = torch.arange(n_restarts, device=device)
         nearest = lowered[rows, pick]
         chosen.append(candidates[rows, pick])
-    return x[torch.stack(chosen, dim=1)]
+    return torch.stack(chosen, dim=1)
 
 
 def _squared_distances(x: Tensor, square: Tensor, rows: Tensor) -> Tensor:

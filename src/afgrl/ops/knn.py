@@ -10,8 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
+from afgrl.ops.dispatch import Precision, takes_kernels
 
 BLOCK_BYTES = {"cpu": 32 << 20, "cuda": 512 << 20}  # of similarities at a time
+KERNEL_HOLDS = 64  # neighbours, in registers
 Diagonal = Literal["keep", "first", "drop"]
 
 
@@ -21,17 +23,25 @@ class Neighbours:
     similarity: Tensor  # [q, k] float32, cosine
 
 
-def knn(query: Tensor, key: Tensor, k: int, *, diagonal: Diagonal = "keep") -> Neighbours:
+def knn(
+    query: Tensor, key: Tensor, k: int, *, diagonal: Diagonal = "keep", precision: Precision = "float32"
+) -> Neighbours:
     """The ``k`` rows of ``key`` nearest to each row of ``query`` by cosine, nearest first.
 
     ``diagonal`` says what becomes of key i among the neighbours of query i: ``keep`` ranks it like any
     other, ``first`` puts it first whatever its similarity and counts it among the k, ``drop`` leaves it out.
+    ``precision`` is that of the products which choose them on a GPU; the similarities returned are float32. The
+    kernel there holds up to 64 neighbours; more are found by the reference.
     """
     if diagonal != "keep" and query.shape[0] != key.shape[0]:
         raise UserError("A row has a neighbour of its own number only if queries and keys are equally many.")
     most = key.shape[0] - (diagonal == "drop")
     if not 1 <= k <= most:
         raise UserError(f"{k} neighbours were asked for, but 1 to {most} are possible.")
+    if k <= KERNEL_HOLDS and takes_kernels(query):
+        from afgrl.ops.knn_triton import knn_kernel
+
+        return Neighbours(*knn_kernel(query, key, k, diagonal, precision))
     return knn_reference(F.normalize(query), F.normalize(key), k, diagonal)
 
 

@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.graph import Graph, csr, csr_from_scipy, csr_to_scipy
+from afgrl.ops.dispatch import is_fast
+from afgrl.ops.sparse_product import SparseBlocks, factors, pays
 
 # Above this share of non-zeros the input is made dense, on CPUs as well: on CS (6.7 % non-zeros, a busy two-core
 # machine) the CSR product took 2.6 times as long as the dense one. The border is scaled down from that one point.
@@ -21,13 +23,15 @@ DENSE_FROM = 0.02
 # Length given to the rows of each block of a multi-hop input. At length 1 the encoder's Xavier weights
 # would move the embedding too little per step for the usual learning rates.
 HOP_LENGTH = 10.0
+# On a GPU the columns are filled up with zeros to a multiple of this: matrix units want aligned rows.
+ALIGNED = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Propagated:
     """What the encoder reads: the first layer's input, already smoothed, and S for the layers after it."""
 
-    x: Tensor  # [n, f] dense or CSR: SX, or [X | SX | … | SʰX] with rows of each block at one length
+    x: Tensor | SparseBlocks  # [n, f] SX, or [X | SX | … | SʰX] with rows of each block at one length
     adjacency: Tensor  # [n, n] CSR: S = D^-1/2 (A + I) D^-1/2
 
 
@@ -48,15 +52,52 @@ def smoothing(graph: Graph) -> Tensor:
 def propagate(graph: Graph, n_hops: int = 0) -> Propagated:
     """The first layer's input: ``SX`` for ``n_hops=0``, else ``[X | SX | … | SʰX]``.
 
-    The blocks of a multi-hop input have their rows scaled to one length, so that no hop dominates.
+    The blocks of a multi-hop input have their rows scaled to one length, so that no hop dominates. Sparse features on
+    a CPU stay factored where that pays: what comes then can be multiplied with weights, which is all an encoder does.
     """
     adjacency = smoothing(graph)
-    blocks = [graph.x]
-    for _ in range(max(n_hops, 1)):
-        blocks.append(_smooth(adjacency, blocks[-1]))
+    if graph.x.layout == torch.sparse_csr and not graph.x.is_cuda and is_fast():
+        nnz = factored_nnz(graph.x.values().numel(), adjacency.values().numel(), n_hops)
+        if pays(nnz, graph.n, graph.n_features * (n_hops + 1)):
+            return Propagated(_factored(adjacency, graph.x, n_hops), adjacency)
+    return Propagated(_compact(_table(adjacency, _thawed(graph), n_hops)), adjacency)
+
+
+def factored_nnz(nnz: int, nnz_adjacency: int, n_hops: int) -> int:
+    """Non-zeros of ``[X | SX | … | SʰX]`` as products: X for each block, and S once for each hop of it."""
+    return nnz + nnz_adjacency if n_hops == 0 else (n_hops + 1) * nnz + nnz_adjacency * n_hops * (n_hops + 1) // 2
+
+
+def hops(graph: Graph, n_hops: int) -> Tensor:
+    """``[X | SX | … | SʰX]`` as a table, dense or CSR, with rows of each block at one length."""
+    return _compact(_table(smoothing(graph), _thawed(graph), n_hops))
+
+
+def _thawed(graph: Graph) -> Tensor:
+    """X, dense where it will be so in the end. On a GPU it comes sparse, and is dense only once, at the end."""
+    dense = graph.x.layout == torch.sparse_csr and not graph.x.is_cuda and graph.density > DENSE_FROM
+    return graph.x.to_dense() if dense else graph.x
+
+
+def _table(adjacency: Tensor, x: Tensor, n_hops: int) -> Tensor:
     if n_hops == 0:
-        return Propagated(_compact(blocks[1]), adjacency)
-    return Propagated(_compact(_join([HOP_LENGTH * unit_rows(block) for block in blocks])), adjacency)
+        return _smooth(adjacency, x)
+    blocks = [x]
+    for _ in range(n_hops):
+        blocks.append(_smooth(adjacency, blocks[-1]))
+    return _join([HOP_LENGTH * unit_rows(block) for block in blocks])
+
+
+def _factored(adjacency: Tensor, x: Tensor, n_hops: int) -> SparseBlocks:
+    """The same as products of S and X, which are far sparser than what they give."""
+    if n_hops == 0:
+        return SparseBlocks((factors(adjacency, x),))
+    blocks, smoothed = [factors(HOP_LENGTH * unit_rows(x))], x
+    for depth in range(1, n_hops + 1):
+        smoothed = _smooth(adjacency, smoothed)  # for the lengths of its rows only
+        scaled = _scale_rows(adjacency, HOP_LENGTH / row_lengths(smoothed))
+        blocks.append(factors(scaled, *[adjacency] * (depth - 1), x))
+    return SparseBlocks(tuple(blocks))
 
 
 def _smooth(adjacency: Tensor, x: Tensor) -> Tensor:
@@ -68,12 +109,19 @@ def _smooth(adjacency: Tensor, x: Tensor) -> Tensor:
 
 def unit_rows(x: Tensor) -> Tensor:
     """Rows scaled to Euclidean length 1, dense or CSR; rows of zeros stay."""
-    if x.layout != torch.sparse_csr:
-        return F.normalize(x)
+    return F.normalize(x) if x.layout != torch.sparse_csr else _scale_rows(x, 1 / row_lengths(x))
+
+
+def row_lengths(x: Tensor) -> Tensor:
+    """Of a CSR tensor: [n], at least 1e-12, so that a stored zero does not become 0 / 0."""
     row = torch.repeat_interleave(x.crow_indices().diff())
     square = x.values().new_zeros(x.shape[0]).index_add_(0, row, x.values().square())
-    length = square.sqrt().clamp(min=1e-12)  # a stored zero must not become 0 / 0
-    return csr(x.crow_indices(), x.col_indices(), x.values() / length[row], (x.shape[0], x.shape[1]))
+    return square.sqrt().clamp(min=1e-12)
+
+
+def _scale_rows(x: Tensor, factor: Tensor) -> Tensor:
+    row = torch.repeat_interleave(x.crow_indices().diff())
+    return csr(x.crow_indices(), x.col_indices(), x.values() * factor[row], (x.shape[0], x.shape[1]))
 
 
 def _join(blocks: list[Tensor]) -> Tensor:
@@ -84,7 +132,13 @@ def _join(blocks: list[Tensor]) -> Tensor:
 
 def _compact(x: Tensor) -> Tensor:
     """The layout in which the product with the weights is fastest: always dense on a GPU."""
+    if x.is_cuda:
+        missing = -x.shape[1] % ALIGNED
+        if x.layout != torch.sparse_csr:
+            return F.pad(x, (0, missing))
+        # Wider before it is dense: a table is never there twice.
+        return csr(x.crow_indices(), x.col_indices(), x.values(), (x.shape[0], x.shape[1] + missing)).to_dense()
     if x.layout != torch.sparse_csr:
         return x
     density = x.values().numel() / (x.shape[0] * x.shape[1])
-    return x.to_dense() if x.is_cuda or density > DENSE_FROM else x
+    return x.to_dense() if density > DENSE_FROM else x

@@ -1,0 +1,88 @@
+"""Which sizes of tiles make the k-NN kernel fastest on this GPU: what ``TILES`` of ops/knn_triton.py was taken from.
+
+python -m benchmarks.tiles
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import torch
+import triton
+
+from afgrl.ops import kmeans_triton
+from afgrl.ops.knn_triton import Tiles, knn_kernel
+
+SHAPES = {"photo": (7650, 512, 4), "cs": (18333, 1024, 4), "physics": (34493, 256, 8)}
+CANDIDATES = {
+    "bf16": [
+        Tiles(queries, keys, 64, warps, stages)
+        for (queries, keys), warps, stages in itertools.product(
+            [(64, 128), (128, 128), (64, 256), (128, 256)], [4, 8], [3]
+        )
+    ],
+    "tf32": [Tiles(64, 128, 32, 4, 3), Tiles(128, 128, 32, 4, 3), Tiles(128, 128, 32, 8, 3), Tiles(128, 128, 32, 8, 4)],
+    "float32": [Tiles(64, 64, 32, 4, 2), Tiles(64, 128, 32, 8, 2), Tiles(128, 128, 32, 8, 2)],
+}
+
+
+KMEANS = [
+    {"assign_stages": 2},
+    {"assign_rows": 64, "assign_stages": 3},
+    {"assign_rows": 64, "assign_stages": 2},
+    *(
+        {"sum_rows": rows, "sum_columns": columns, "sum_warps": warps, "sum_programs": programs}
+        for (rows, columns), warps, programs in itertools.product(
+            [(64, 256), (64, 128), (128, 128), (128, 256), (32, 256)], [4, 8], [132, 264]
+        )
+    ),
+]
+
+
+def search() -> None:
+    for precision, candidates in CANDIDATES.items():
+        for tiles in candidates:
+            cells = []
+            for name, (n, d, k) in SHAPES.items():
+                x = blobs(n, d)
+                ms = median_ms(lambda x=x, k=k, t=tiles, p=precision: knn_kernel(x, x, k, "first", p, t))
+                cells.append(f"{name} {ms:.3f} ms {2e-9 * n * n * d / ms:.0f} TFLOP/s")
+            print(precision, tiles, *cells, sep="  ", flush=True)
+
+
+def clusters() -> None:
+    for options in [{}, *KMEANS]:
+        cells = []
+        for name, (n, d, _) in SHAPES.items():
+            x = blobs(n, d)
+            centres = x[torch.randint(n, (5, 100), device="cuda")]
+            sizes = kmeans_triton.Tiles(**options)
+            ms = median_ms(
+                lambda x=x, c=centres, s=sizes: kmeans_triton.lloyd_kernel(
+                    x, c, 20, unit=True, precision="bf16", tiles=s
+                )
+            )
+            cells.append(f"{name} {ms:.3f} ms")
+        print("kmeans", options, *cells, sep="  ", flush=True)
+
+
+def blobs(n: int, d: int) -> torch.Tensor:
+    return torch.randn(n, d, device="cuda") + 2 * torch.randn(100, d, device="cuda")[torch.arange(n) % 100]
+
+
+def median_ms(call: Callable[[], object]) -> float:
+    """Of a CUDA graph, so that launching is not measured."""
+    try:
+        call()
+    except triton.runtime.errors.OutOfResources:
+        return float("nan")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return triton.testing.do_bench(graph.replay, warmup=10, rep=40, return_mode="median")
+
+
+if __name__ == "__main__":
+    clusters()
+    search() if "--knn" in __import__("sys").argv else None

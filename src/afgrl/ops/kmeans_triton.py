@@ -1,0 +1,214 @@
+"""Lloyd's algorithm on a GPU: all restarts at once, three kernels an iteration, nothing of size rows × centres.
+
+The assignment is a product whose tiles end as one label a row. The new centres are a product as well, of the rows
+with ones and zeros made on the fly from the labels: on matrix units that is faster than adding rows one by one, and
+without atomics the same numbers come out every time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from afgrl.ops.aside import Aside
+from afgrl.ops.dispatch import Precision
+from afgrl.ops.kmeans import Clusters
+from afgrl.ops.rows_triton import DOT, INTERPRETED, padded_rows, tiled
+
+CENTRES = 128  # in a tile, or as many as there are
+LANES = 5  # streams for groups of restarts
+DEPTH = {"float32": 32, "tf32": 32, "bf16": 64}  # columns in a step of the assignment's product
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Sizes of both products, the fastest on an H200 of those that `benchmarks/tiles.py` tries."""
+
+    assign_rows: int = 128
+    assign_warps: int = 4
+    assign_stages: int = 3
+    sum_rows: int = 64
+    sum_columns: int = 256
+    sum_warps: int = 8
+    sum_stages: int = 3
+    sum_programs: int = 132  # at most, where there are that many rows: one for each multiprocessor of an H200
+
+
+TILES: dict[Precision, Tiles] = {
+    "bf16": Tiles(),
+    "tf32": Tiles(assign_warps=8, sum_columns=128, sum_stages=2),
+    "float32": Tiles(assign_rows=64, assign_stages=2, sum_columns=128, sum_stages=2),
+}
+
+
+def lloyd_kernel(
+    x: Tensor, centres: Tensor, n_iters: int, *, unit: bool, precision: Precision, tiles: Tiles | None = None
+) -> Clusters:
+    """As ``lloyd_reference``, of the rows of ``x`` or of their directions; labels are int32."""
+    size = tiles or TILES[precision]
+    (n, _), (m, k, _) = x.shape, centres.shape
+    rows, inverse = padded_rows(x, precision, multiple=max(size.assign_rows, size.sum_rows), unit=unit)
+    tile = min(CENTRES, max(16, triton.next_power_of_2(k)))
+    padded_k = triton.cdiv(k, tile) * tile
+    work = _Work(
+        rows=rows,
+        centres=centres.clone(memory_format=torch.contiguous_format),
+        labels=torch.empty(m, rows.shape[0], dtype=torch.int32, device=x.device),
+        score=torch.empty(m, n, device=x.device),
+        # What the products read of the centres; those that fill up a tile must never win.
+        flat=rows.new_zeros(m, padded_k, rows.shape[1]),
+        half=torch.full((m, padded_k), 3e38, device=x.device),
+    )
+    # Groups of restarts side by side: while the kernels of one wait for each other, those of the others run.
+    lanes = min(LANES, m)
+    asides = [Aside(x.device, 1 + lane) for lane in range(lanes)]
+    for lane, aside in enumerate(asides):
+        with aside:
+            _lloyd(work.part(slice(lane * m // lanes, (lane + 1) * m // lanes)), n_iters, precision, size, tile, m)
+    for aside in asides:
+        aside.join()
+    return Clusters(work.labels[:, :n], work.centres, work.score, float(n) if unit else inverse.pow(-2).sum())
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a group of restarts reads and writes."""
+
+    rows: Tensor  # [n_padded, width], which all groups share
+    centres: Tensor  # [m, k, d]
+    labels: Tensor  # [m, n_padded] int32
+    score: Tensor  # [m, n]
+    flat: Tensor  # [m, padded_k, width] the centres as the products read them
+    half: Tensor  # [m, padded_k] |c|²/2
+
+    def part(self, restarts: slice) -> _Work:
+        own = (getattr(self, field.name)[restarts] for field in fields(self)[1:])
+        return _Work(self.rows, *own)
+
+
+def _lloyd(work: _Work, n_iters: int, precision: Precision, size: Tiles, tile: int, all_restarts: int) -> None:
+    rows, centres, labels, score, flat, half = (getattr(work, field.name) for field in fields(work))
+    (n_padded, width), (m, k, d), n, padded_k = rows.shape, centres.shape, score.shape[1], flat.shape[1]
+    columns = math.gcd(width, size.sum_columns)
+    grid = (m * padded_k // tile, width // columns)
+    parts = max(1, min(size.sum_programs * m // (all_restarts * grid[0] * grid[1]), n_padded // size.sum_rows))
+    rows_each = triton.cdiv(n_padded // size.sum_rows, parts) * size.sum_rows
+    sums = torch.empty(parts, m, padded_k, width, device=rows.device)
+    members = torch.empty(parts, m, padded_k, device=rows.device)
+    dot = {"DOT": DOT[precision], "WIDEN": INTERPRETED}
+
+    def move(parts: int) -> None:
+        _centres[(m * k,)](
+            sums, members, centres, flat, half, k, d, padded_k, width, m * padded_k, PARTS=parts,
+            BLOCK=triton.next_power_of_2(width),
+        )  # fmt: skip
+
+    def assign() -> None:
+        _assign[(n_padded // size.assign_rows, m)](
+            tiled(rows, size.assign_rows, DEPTH[precision]), tiled(flat.view(-1, width), tile, DEPTH[precision]),
+            half, labels, score, n, n_padded, k, padded_k, width, **dot,
+            BLOCK_R=size.assign_rows, BLOCK_C=tile, BLOCK_D=DEPTH[precision],
+            num_warps=size.assign_warps, num_stages=size.assign_stages,
+        )  # fmt: skip
+
+    move(0)
+    assign()
+    for _ in range(n_iters):
+        _sums[(*grid, parts)](
+            tiled(rows, size.sum_rows, columns), labels, sums, members,
+            n, n_padded, rows_each, padded_k, width, m * padded_k, **dot,
+            BLOCK_R=size.sum_rows, BLOCK_C=tile, BLOCK_D=columns,
+            num_warps=size.sum_warps, num_stages=size.sum_stages,
+        )  # fmt: skip
+        move(parts)
+        assign()
+
+
+@triton.jit
+def _assign(
+    rows, flat, half, labels_to, score_to, n, n_padded, k, padded_k, width,
+    BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_D: tl.constexpr, DOT: tl.constexpr, WIDEN: tl.constexpr,
+):  # fmt: skip
+    """The nearest centre of a tile of rows in one restart: |x - c|² is least where x·c - |c|²/2 is largest."""
+    row = tl.program_id(0) * BLOCK_R + tl.arange(0, BLOCK_R)
+    restart = tl.program_id(1)
+    best = tl.full([BLOCK_R], float("-inf"), tl.float32)
+    label = tl.zeros([BLOCK_R], tl.int32)
+    for first in range(0, k, BLOCK_C):
+        centre = restart * padded_k + first + tl.arange(0, BLOCK_C)
+        product = tl.zeros([BLOCK_R, BLOCK_C], tl.float32)
+        for start in range(0, width, BLOCK_D):
+            a = rows.load([tl.program_id(0) * BLOCK_R, start])
+            b = flat.load([restart * padded_k + first, start])
+            if WIDEN:
+                a, b = a.to(tl.float32), b.to(tl.float32)
+            product = tl.dot(a, tl.trans(b), product, input_precision=DOT)
+        here, at = tl.max(product - tl.load(half + centre)[None, :], 1, return_indices=True)
+        label = tl.where(here > best, first + at, label)
+        best = tl.maximum(here, best)
+    tl.store(labels_to + restart * n_padded + row, label)
+    tl.store(score_to + restart * n + row, best, mask=row < n)
+
+
+@triton.jit
+def _sums(
+    rows, labels, sums_to, members_to, n, n_padded, rows_each, padded_k, width, all_centres,
+    BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_D: tl.constexpr, DOT: tl.constexpr, WIDEN: tl.constexpr,
+):  # fmt: skip
+    """Sums over a part of the rows, of a tile of centres and a tile of columns, and how many rows there were."""
+    tile, part = tl.program_id(0), tl.program_id(2)
+    restart = tile * BLOCK_C // padded_k
+    centre = tile * BLOCK_C % padded_k + tl.arange(0, BLOCK_C)
+    column = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    total = tl.zeros([BLOCK_C, BLOCK_D], tl.float32)
+    members = tl.zeros([BLOCK_C, BLOCK_R], tl.int32)
+    first, last = part * rows_each, tl.minimum((part + 1) * rows_each, n_padded)
+    label_at = labels + restart * n_padded + tl.arange(0, BLOCK_R)
+    label = tl.load(label_at + first, mask=first + tl.arange(0, BLOCK_R) < last, other=-1)
+    for start in range(first, last, BLOCK_R):
+        row = start + tl.arange(0, BLOCK_R)
+        following = tl.load(
+            label_at + start + BLOCK_R, mask=row + BLOCK_R < last, other=-1
+        )  # while this one multiplies
+        belongs = (centre[:, None] == label[None, :]) & (row < n)[None, :]
+        x = rows.load([start, tl.program_id(1) * BLOCK_D])
+        if WIDEN:
+            x = x.to(tl.float32)
+        total = tl.dot(belongs.to(x.dtype), x, total, input_precision=DOT)
+        members += belongs.to(tl.int32)
+        label = following
+    at = part.to(tl.int64) * all_centres + tile * BLOCK_C + tl.arange(0, BLOCK_C)
+    tl.store(sums_to + at[:, None] * width + column[None, :], total)
+    if tl.program_id(1) == 0:
+        tl.store(members_to + at, tl.sum(members, 1).to(tl.float32))
+
+
+@triton.jit
+def _centres(
+    sums, members, centres, flat_to, half_to, k, d, padded_k, width, all_centres,
+    PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One new centre from the sums of all parts (none: the centre stays), and what the product needs of it."""
+    restart, at = tl.program_id(0) // k, tl.program_id(0) % k
+    padded = restart * padded_k + at
+    column = tl.arange(0, BLOCK)
+    centre_at = centres + tl.program_id(0).to(tl.int64) * d + column
+    centre = tl.load(centre_at, mask=column < d, other=0.0)
+    if PARTS > 0:
+        total = tl.zeros([BLOCK], tl.float32)
+        count = 0.0
+        for part in range(PARTS):
+            from_here = part * all_centres + padded
+            total += tl.load(sums + from_here.to(tl.int64) * width + column, mask=column < width, other=0.0)
+            count += tl.load(members + from_here)
+        centre = tl.where(count > 0, total / tl.maximum(count, 1.0), centre)
+        tl.store(centre_at, centre, mask=column < d)
+    rounded = centre.to(flat_to.dtype.element_ty)
+    tl.store(flat_to + padded.to(tl.int64) * width + column, rounded, mask=column < width)
+    # Of the rounded centre, which is the one that rows are compared with.
+    tl.store(half_to + padded, tl.sum(rounded.to(tl.float32) * rounded.to(tl.float32), 0) / 2)

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from afgrl.errors import AfgrlError
+from afgrl.graph import csr_from_scipy
+from afgrl.ops import smoothing
+from afgrl.ops.sparse_product import COLUMNS, factors, pays, sparse_product
+
+
+def table(n, f, density, seed=0):
+    draw = np.random.default_rng(seed)
+    return csr_from_scipy(sp.random_array((n, f), density=density, rng=draw, data_sampler=draw.normal))
+
+
+def dense(*matrices):
+    product = matrices[0].to_dense().double()
+    for matrix in matrices[1:]:
+        product = product @ matrix.to_dense().double()
+    return product
+
+
+def test_by_hand():
+    x = csr_from_scipy(sp.csr_array([[0.0, 2.0], [0.0, 0.0], [1.0, -1.0]]))
+    w = torch.tensor([[1.0, 10.0], [3.0, 30.0]])
+    assert sparse_product(factors(x), w).tolist() == [[6.0, 60.0], [0.0, 0.0], [-2.0, -20.0]]
+
+
+@pytest.mark.parametrize("d", [1, 2, 63, COLUMNS, COLUMNS + 1, 3 * COLUMNS - 5])
+@pytest.mark.parametrize(("n", "f"), [(1, 1), (1, 70), (70, 1), (65, 130)])
+@pytest.mark.parametrize("density", [0.0, 0.05, 1.0])
+def test_equals_float64_brute_force_forward_and_back(rng, n, f, d, density):
+    s, x = table(n, n, 0.5), table(n, f, density, seed=1)
+    w = torch.randn(f, d, generator=rng).requires_grad_()
+    out = sparse_product(factors(s, x), w)
+    gradient = torch.randn(n, d, generator=rng)
+    out.backward(gradient)
+    a = dense(s, x)
+    # Sums of at most 130 terms of size 1, and of those again: float32 keeps four digits after the point.
+    assert torch.allclose(out.double(), a @ w.detach().double(), rtol=1e-5, atol=1e-4)
+    assert torch.allclose(w.grad.double(), a.T @ gradient.double(), rtol=1e-5, atol=1e-4)
+
+
+def test_one_matrix_and_three(rng):
+    s, t, x = table(40, 30, 0.1), table(30, 50, 0.1, seed=1), table(50, 20, 0.1, seed=2)
+    w = torch.randn(20, 9, generator=rng)
+    assert torch.allclose(sparse_product(factors(x), w).double(), dense(x) @ w.double(), atol=1e-5)
+    assert torch.allclose(sparse_product(factors(s, t, x), w).double(), dense(s, t, x) @ w.double(), atol=1e-5)
+
+
+def test_the_gradient_is_that_of_autograd_through_the_dense_product(rng):
+    x = table(50, 30, 0.1)
+    gradients = []
+    for product in (lambda w: sparse_product(factors(x), w), lambda w: x.to_dense() @ w):
+        w = torch.linspace(-1, 1, 30 * 70).reshape(30, 70).requires_grad_()
+        product(w).tanh().square().sum().backward()
+        gradients.append(w.grad)
+    assert torch.allclose(*gradients, atol=1e-5)
+
+
+def test_the_gradient_has_a_gradient(rng):
+    x = table(20, 10, 0.3)
+    w = torch.randn(10, 3, generator=rng).requires_grad_()
+    (first,) = torch.autograd.grad(sparse_product(factors(x), w).pow(3).sum(), w, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), w)
+    a = dense(x)
+    expected = a.T @ (6 * (a @ w.detach().double()) * a.sum(1, keepdim=True))
+    assert torch.allclose(second.double(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_slope_is_the_difference(rng):
+    """The product is linear: a step of any size gives the slope, so there is no error but rounding."""
+    s, x = table(25, 25, 0.2), table(25, 15, 0.2, seed=1)
+    a, g = factors(s, x), torch.randn(25, 5, generator=rng)
+    w, step = (torch.randn(15, 5, generator=rng) for _ in range(2))
+    w.requires_grad_()
+    (sparse_product(a, w) * g).sum().backward()
+    difference = ((sparse_product(a, w + step) - sparse_product(a, w)) * g).sum()
+    assert (w.grad * step).sum().item() == pytest.approx(difference.item(), rel=1e-4, abs=1e-4)
+
+
+def test_empty_rows_and_columns_give_zeros(rng):
+    x = table(30, 20, 0.3).to_dense()
+    x[::3], x[:, ::4] = 0, 0
+    w = torch.randn(20, 7, generator=rng).requires_grad_()
+    out = sparse_product(factors(x.to_sparse_csr()), w)
+    out.sum().backward()
+    assert not out[::3].any()
+    assert not w.grad[::4].any()
+    assert torch.allclose(out, x @ w, atol=1e-5)
+
+
+def test_same_bits_whatever_the_number_of_threads(rng):
+    a = factors(table(3000, 3000, 0.001), table(3000, 500, 0.02, seed=1))
+    w = torch.randn(500, 100, generator=rng)
+    before, outs = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 2):
+            torch.set_num_threads(threads)
+            outs.append((sparse_product(a, w), sparse_product(a.transposed, w.new_ones(3000, 100))))
+    finally:
+        torch.set_num_threads(before)
+    for out, back in outs[1:]:
+        assert torch.equal(out, outs[0][0])
+        assert torch.equal(back, outs[0][1])
+
+
+def test_a_gcn_layer_on_a_graph(small_graph, rng):
+    s, x = smoothing(small_graph), small_graph.x.to_sparse_csr()
+    w = torch.randn(small_graph.n_features, 6, generator=rng)
+    assert torch.allclose(sparse_product(factors(s, x), w), s.to_dense() @ small_graph.x @ w, atol=1e-5)
+
+
+def test_weights_need_not_be_contiguous(rng):
+    x, w = table(30, 20, 0.2), torch.randn(9, 20, generator=rng).T
+    assert torch.equal(sparse_product(factors(x), w), sparse_product(factors(x), w.contiguous()))
+
+
+def test_shapes_that_do_not_fit_get_one_sentence():
+    with pytest.raises(AfgrlError, match="have no product"):
+        factors(table(3, 4, 0.5), table(3, 4, 0.5))
+    with pytest.raises(AfgrlError, match="have no product"):
+        sparse_product(factors(table(3, 4, 0.5)), torch.ones(5, 2))
+
+
+@pytest.mark.parametrize(
+    ("nnz", "n", "f", "better"),
+    [
+        (1_274_200, 18_333, 6805, True),  # CS
+        (1_667_728, 34_493, 8415, True),  # Physics
+        (62_480, 2708, 1433, True),  # Cora
+        (1_097_000, 19_717, 500, False),  # PubMed
+        (2_225_721, 7650, 745, False),  # Photo
+    ],
+)
+def test_it_pays_where_it_was_measured_to(nnz, n, f, better):
+    assert pays(nnz, n, f) is better

@@ -1,0 +1,76 @@
+import json
+
+import pytest
+import torch
+
+from afgrl.bench import DATASETS, bench
+from afgrl.bench import subject as subjects
+from afgrl.bench.measure import implementation, median_seconds
+from afgrl.errors import AfgrlError
+from tests.test_cli import afgrl
+
+QUICK = {"n_components": 32, "predictor_width": 32, "n_clusters": 10, "kmeans_iters": 2}
+SETTINGS = [part for name, value in QUICK.items() for part in ("--set", f"{name}={value}")]
+
+
+def test_a_machine_can_read_the_answer(tmp_path):
+    file = tmp_path / "bench.json"
+    answer = afgrl("bench", "--datasets", "demo,cora", "--seconds", "0.1", "--json", "--out", file, *SETTINGS)
+    assert answer.exit_code == 0
+    found = json.loads(answer.stdout)
+    assert found == json.loads(file.read_text())
+    assert {"device", "versions", "commit", "epochs", "stages"} <= found.keys()
+    for row, name in zip(found["epochs"], ["demo", "cora"], strict=True):
+        assert row["dataset"] == name
+        assert row["speedup"] == pytest.approx(row["reference_ms"] / row["fast_ms"])
+        assert row["limit_ms"] > 0
+        assert row["predicted_bytes"] > 0
+    assert {row["stage"] for row in found["stages"]} == {"propagate", "encode", "k-NN", "k-means", "loss and step"}
+
+
+def test_people_get_a_table_with_ratios_alone_for_a_cpu():
+    answer = afgrl("bench", "--datasets", "demo", "--seconds", "0.05", "--device", "cpu", *SETTINGS)
+    assert answer.exit_code == 0
+    assert "k-means" in answer.stdout
+    assert " ms" not in answer.stdout
+
+
+def test_a_dataset_that_does_not_exist():
+    answer = afgrl("bench", "--datasets", "photos")
+    assert answer.exit_code == 2
+    assert "photo" in answer.stderr
+
+
+def test_nothing_is_reported_when_the_paths_disagree(monkeypatch):
+    plain = subjects.pair_loss
+
+    def wrong(z, t, matrix, **options):
+        return plain(z, t, matrix, **options) * (1.01 if subjects_are_fast() else 1)
+
+    def subjects_are_fast():
+        from afgrl.ops import is_fast
+
+        return is_fast()
+
+    monkeypatch.setattr(subjects, "pair_loss", wrong)
+    with pytest.raises(AfgrlError, match=r"disagree on demo: loss by 1\.0e-02"):
+        bench(["demo"], torch.device("cpu"), seconds=0.05, settings=QUICK)
+
+
+def test_the_implementation_comes_back(monkeypatch):
+    monkeypatch.setenv("AFGRL_OPS", "auto")
+    import os
+
+    with implementation("reference"):
+        assert os.environ["AFGRL_OPS"] == "reference"
+    assert os.environ["AFGRL_OPS"] == "auto"
+
+
+def test_a_median_of_a_few_calls():
+    calls = []
+    assert median_seconds(lambda: calls.append(1), torch.device("cpu"), 0.0) >= 0
+    assert len(calls) >= 3
+
+
+def test_the_five_sets_of_the_paper_are_measured():
+    assert set(DATASETS) == {"photo", "computers", "wikics", "cs", "physics"}

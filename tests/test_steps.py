@@ -1,0 +1,108 @@
+"""Recorded steps, which only a GPU can make; what a recording needs of a method is tested everywhere."""
+
+import copy
+
+import pytest
+import torch
+
+from afgrl.config import resolve
+from afgrl.methods.afgrl import AFGRLConfig
+from afgrl.nn import Progress
+from afgrl.ops.aside import Aside
+from afgrl.steps import plain_step
+from afgrl.train import start, train
+from tests.conftest import communities
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def begun(**settings):
+    graph = communities(size=60)
+    small = {"n_components": 48, "predictor_width": 64, "n_clusters": 7, "epochs": 14, **settings}
+    return start("afgrl", resolve(AFGRLConfig, small).adapted(graph), graph, DEVICE)
+
+
+def by_plain_steps(state, inputs):
+    epochs = state.method.config.epochs
+    state.method.train()
+    for step in range(epochs):
+        plain_step(state.method, state.optimizer, state.rng, inputs)
+        state.method.after_step(Progress(step + 1, epochs))
+
+
+@needs_gpu
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"refresh_every": 1, "warm_start": False},
+        {"refresh_every": 3},
+        {"positives": "knn+adj"},
+        {"precision": "float32"},
+    ],
+)
+def test_a_recorded_training_has_the_bits_of_one_that_was_not(settings):
+    recorded, plain = begun(**settings), begun(**settings)
+    train(*recorded)
+    by_plain_steps(*plain)
+    for ours, theirs in zip(recorded[0].method.parameters(), plain[0].method.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@needs_gpu
+def test_resuming_on_a_gpu_equals_never_stopping():
+    whole, half = begun(refresh_every=3), begun(refresh_every=3)
+    saved = []
+    train(
+        *half,
+        callbacks=[lambda state, loss: saved.append(copy.deepcopy(state.to_checkpoint())) if state.step == 7 else None],
+    )
+    train(*whole)
+    again = begun(refresh_every=3)
+    again[0].restore(saved[0])
+    train(*again)
+    assert torch.equal(again[0].method.represent(again[1]), whole[0].method.represent(whole[1]))
+
+
+@needs_gpu
+def test_kernels_and_references_train_alike(monkeypatch):
+    losses = {}
+    for choice in ("auto", "reference"):
+        monkeypatch.setenv("AFGRL_OPS", choice)
+        history = []
+        train(*begun(), callbacks=[lambda state, loss, history=history: history.append(loss.item())])
+        losses[choice] = history
+    # bf16 decides a few positives otherwise; tf32 rounds: the curves stay close.
+    assert losses["auto"] == pytest.approx(losses["reference"], rel=0.05)
+
+
+def test_kinds_of_steps():
+    state, inputs = begun(refresh_every=2)
+    kinds = []
+    for step in range(4):
+        kinds.append(state.method.recordable())
+        plain_step(state.method, state.optimizer, state.rng, inputs)
+        state.method.after_step(Progress(step + 1, 4))
+    assert kinds == ["first search", "reuse", "search", "reuse"]
+    for settings in ({"n_layers": 2}, {"positives": "clusters"}, {"kmeans_backend": "faiss"}):
+        assert begun(**settings)[0].method.recordable() is None
+
+
+def test_what_is_kept_stays_in_its_place():
+    """A recording finds the positives and centres where they were when it was made."""
+    state, inputs = begun(refresh_every=1)
+    places = set()
+    for step in range(3):
+        plain_step(state.method, state.optimizer, state.rng, inputs)
+        state.method.after_step(Progress(step + 1, 3))
+        method = state.method
+        places.add((method.matrix.other.data_ptr(), method.matrix.weight.data_ptr(), method.centres.data_ptr()))
+    assert len(places) == 1
+
+
+def test_aside_of_a_cpu_is_before():
+    aside = Aside(torch.device("cpu"))
+    with aside:
+        value = torch.ones(2).sum()
+    aside.join()
+    assert value == 2
