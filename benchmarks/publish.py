@@ -11,7 +11,11 @@ from benchmarks.headline import RESULTS
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-SHOWN = {ROOT / "README.md": RESULTS / "headline.md", ROOT / "docs" / "deviations.md": RESULTS / "deviations.md"}
+SHOWN = {
+    ROOT / "README.md": RESULTS / "headline.md",
+    ROOT / "docs" / "deviations.md": RESULTS / "deviations.md",
+    ROOT / "docs" / "performance.md": RESULTS / "speed.md",
+}
 
 
 def table(results: Path) -> str:

@@ -1,4 +1,4 @@
-"""Which sizes of tiles make the k-NN kernel fastest on this GPU: what ``TILES`` of ops/knn_triton.py was taken from.
+"""Which sizes of tiles make the k-NN and k-means kernels fastest on this GPU: what their ``TILES`` were taken from.
 
 python -m benchmarks.tiles
 """
@@ -29,13 +29,11 @@ CANDIDATES = {
 
 KMEANS = [
     {"assign_stages": 2},
-    {"assign_rows": 64, "assign_stages": 3},
-    {"assign_rows": 64, "assign_stages": 2},
+    {"assign_rows": 64},
+    {"assign_warps": 8},
     *(
-        {"sum_rows": rows, "sum_columns": columns, "sum_warps": warps, "sum_programs": programs}
-        for (rows, columns), warps, programs in itertools.product(
-            [(64, 256), (64, 128), (128, 128), (128, 256), (32, 256)], [4, 8], [132, 264]
-        )
+        {"sum_rows": rows, "sum_columns": columns, "sum_programs": programs}
+        for (rows, columns), programs in itertools.product([(64, 256), (64, 128), (32, 256), (128, 128)], [132, 264])
     ),
 ]
 
@@ -85,4 +83,4 @@ def median_ms(call: Callable[[], object]) -> float:
 
 if __name__ == "__main__":
     clusters()
-    search() if "--knn" in __import__("sys").argv else None
+    search()

@@ -44,7 +44,7 @@ ALLOWED = {
     "experiment": {"config", "data", "evaluate", "methods", "ops", "runs", "train"},
     "progress": {"config", "train"},
     "estimator": {"config", "experiment", "graph", "methods", "ops", "progress", "runs", "train"},
-    "doctor": {"config", "data", "graph", "methods", "runs", "train"},
+    "doctor": {"config", "data", "graph", "methods", "ops", "runs", "train"},
     "tables": set(),
 }
 

@@ -64,15 +64,14 @@ def test_resuming_on_a_gpu_equals_never_stopping():
     assert torch.equal(again[0].method.represent(again[1]), whole[0].method.represent(whole[1]))
 
 
-@needs_gpu
-def test_kernels_and_references_train_alike(monkeypatch):
+def test_the_fast_path_and_the_references_train_alike(monkeypatch):
     losses = {}
     for choice in ("auto", "reference"):
         monkeypatch.setenv("AFGRL_OPS", choice)
         history = []
         train(*begun(), callbacks=[lambda state, loss, history=history: history.append(loss.item())])
         losses[choice] = history
-    # bf16 decides a few positives otherwise; tf32 rounds: the curves stay close.
+    # On a GPU bf16 decides a few positives otherwise and tf32 rounds; on a CPU sums have another order.
     assert losses["auto"] == pytest.approx(losses["reference"], rel=0.05)
 
 

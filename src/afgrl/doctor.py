@@ -11,6 +11,7 @@ import torch
 from afgrl.config import resolve
 from afgrl.graph import Graph
 from afgrl.methods import method_class
+from afgrl.ops.dispatch import is_fast, missing
 from afgrl.runs import environment
 from afgrl.train import pick_device, start, train
 
@@ -29,6 +30,8 @@ def examine(data_dir: str | None = None) -> dict[str, Any]:
         module: "yes" if importlib.util.find_spec(module) else f"no (pip install 'afgrl[{extra}]')"
         for module, extra in OPTIONAL.items()
     }
+    lacking = missing(device) if device.type == "cuda" else "there is no GPU"
+    report["GPU kernels"] = f"no: {lacking}" if lacking else "yes" if is_fast() else "no: AFGRL_OPS=reference"
     report["works"] = _trains(device)
     return report
 

@@ -64,9 +64,9 @@ def peak_memory(config: AFGRLConfig, load: Workload) -> int:
     # their way into the gradient).
     weights = FLOAT * (4 * learned + 2 * inputs * d)
     if load.device == "cuda":
-        # In the middle of the way back: six tables of width d and four of the predictor's width that are kept, still to
-        # be used, or gradients. The search leaves rows in two bytes, and the parts of new centres.
-        tables = FLOAT * n * (6 * d + 4 * width)
+        # In the middle of the way back: five tables of width d and three of the predictor's width that are kept, still
+        # to be used, or gradients. The search leaves rows in two bytes, and the parts of new centres.
+        tables = FLOAT * n * (5 * d + 3 * width)
         search = 3 * n * d + 132 * 128 * 256 * FLOAT
         return table + graph + weights + tables + search + GPU_WORKSPACE
     # On a CPU every table is freed at once. Similarities come in blocks, whose size ops/knn.py sets.

@@ -65,17 +65,21 @@ def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
 def bench(answer: dict[str, Any]) -> list[Table]:
     """Epochs and stages. Times of a CPU stand only as ratios: they differ from machine to machine and hour to hour."""
     absolute = answer["device"].startswith(("NVIDIA", "AMD"))
-    times = ["reference ms", "fast ms", "limit ms"] if absolute else []
-    epochs = _table("epoch of", right=[*times, "faster", "of the limit", "peak GiB", "predicted"])
+    times = ["plain ms", "fast ms", "limit ms"] if absolute else []
+    epochs, stages = (
+        _table(*left, right=[*times, "faster", "of limit", *right], no_wrap=True)
+        for left, right in ((["epoch"], ["peak GiB", "predicted"]), (["", "stage"], []))
+    )
     epochs.title = f"{answer['device']}, torch {answer['versions']['torch']}"
-    epochs.caption = "AFGRL, the paper's settings, positives searched in every epoch; faster: than the reference."
-    stages = _table("stage of", right=[*times, "faster", "of the limit"])
+    epochs.caption = "The paper's settings, positives searched in every epoch. Faster: than the reference."
     for row in answer["epochs"]:
-        name = row["dataset"] + (" (its size)" if row["graph"] == "synthetic" else "")
+        name = row["dataset"] + (" *" if row["graph"] == "synthetic" else "")
         memory = [f"{row[key] / 2**30:.2f}" if row[key] else "–" for key in ("peak_bytes", "predicted_bytes")]
         epochs.add_row(name, *_speeds(row, absolute), *memory)
+    if any(row["graph"] == "synthetic" for row in answer["epochs"]):
+        epochs.caption += " *: a made-up graph of that size."
     for row in answer["stages"]:
-        stages.add_row(f"{row['dataset']}, {row['stage']}", *_speeds(row, absolute))
+        stages.add_row(row["dataset"], row["stage"], *_speeds(row, absolute))
     return [epochs, stages]
 
 
@@ -94,10 +98,10 @@ def findings(answer: dict[str, Any]) -> Table:
     return table
 
 
-def _table(*left: str, right: Any) -> Table:
+def _table(*left: str, right: Any, no_wrap: bool = False) -> Table:
     table = Table(box=box.SIMPLE, title_justify="left", caption_justify="left", padding=(0, 1, 0, 0))
     for heading in left:
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=no_wrap)
     for heading in right:
         table.add_column(heading, justify="right", no_wrap=True)
     return table

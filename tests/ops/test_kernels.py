@@ -65,6 +65,18 @@ def test_equal_rows_are_all_found(rng):
     assert torch.allclose(similarity, torch.ones_like(similarity), atol=1e-6)
 
 
+def test_columns_in_another_order_in_memory(rng):
+    x = blobs(20, 30, rng)
+    turned = x.T.contiguous().T
+    assert not turned.is_contiguous()
+    for plain, other in zip(
+        knn_kernel(x, x, 3, "drop", "tf32"), knn_kernel(turned, turned, 3, "drop", "tf32"), strict=True
+    ):
+        assert torch.equal(plain, other)
+    clusters = [lloyd_kernel(part, x[:4][None], 3, unit=True, precision="tf32") for part in (x, turned)]
+    assert torch.equal(clusters[0].centres, clusters[1].centres)
+
+
 def test_rows_of_zeros_have_neighbours_too():
     index, similarity = knn_kernel(torch.zeros(5, 3, device=DEVICE), torch.ones(5, 3, device=DEVICE), 2, "drop", "tf32")
     assert torch.equal(similarity, torch.zeros(5, 2, device=DEVICE))

@@ -31,8 +31,8 @@ def matmul_rates(device: torch.device) -> dict[str, float]:
     for kind, dtype in kinds.items():
         a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
         with matmul_precision("tf32"):
-            seconds = median_seconds(partial(torch.mm, a, b), device, 2.0)
-        rates[kind] = 2 * size**3 / seconds
+            best = min(all_seconds(partial(torch.mm, a, b), device, 2.0))  # of a limit, what it can be
+        rates[kind] = 2 * size**3 / best
     return rates
 
 
@@ -59,12 +59,16 @@ def recorded(call: Callable[[], Any]) -> Callable[[], None]:
 
 
 def median_seconds(call: Callable[[], Any], device: torch.device, budget: float) -> float:
-    """Of one call, over as many as fit into the budget of seconds, 3 to 200, after some that do not count."""
+    return statistics.median(all_seconds(call, device, budget))
+
+
+def all_seconds(call: Callable[[], Any], device: torch.device, budget: float) -> list[float]:
+    """Of each call, of as many as fit into the budget of seconds, 3 to 200, after some that do not count."""
     clock = _gpu_seconds if device.type == "cuda" else _cpu_seconds
     first = clock(call, 1)[0]
     for _ in range(WARM_UP if first < budget / 100 else 1):
         first = clock(call, 1)[0]
-    return statistics.median(clock(call, max(LEAST, min(MOST, int(budget / max(first, 1e-6))))))
+    return clock(call, max(LEAST, min(MOST, int(budget / max(first, 1e-6)))))
 
 
 def _cpu_seconds(call: Callable[[], Any], times: int) -> list[float]:

@@ -31,13 +31,14 @@ def takes_kernels(x: Tensor) -> bool:
     """
     if not (x.is_cuda and is_fast()):
         return False
-    why_not = _missing(x.device)
+    why_not = missing(x.device)
     if why_not:
         raise AfgrlError(f"The GPU kernels cannot run: {why_not}; AFGRL_OPS=reference computes without them.")
     return True
 
 
-def _missing(device: torch.device) -> str:
+def missing(device: torch.device) -> str:
+    """What the kernels lack on this GPU; nothing where they run."""
     try:
         import triton  # noqa: F401
     except ImportError as error:

@@ -47,6 +47,7 @@ def knn_kernel(
     if k > KERNEL_HOLDS:
         raise AfgrlError(f"The k-NN kernel holds up to {KERNEL_HOLDS} neighbours, not {k}.")
     size = tiles or TILES[precision][query.shape[1] >= WIDE]
+    query, key = query.contiguous(), key.contiguous()
     n_query, n_key = query.shape[0], key.shape[0]
     index = torch.empty(n_query, k, dtype=torch.int64, device=query.device)
     similarity = torch.empty(n_query, k, device=query.device)

@@ -24,6 +24,7 @@ def padded_rows(x: Tensor, precision: Precision, *, multiple: int, unit: bool) -
 
     ``unit`` scales them to length 1; rows of zeros stay.
     """
+    x = x.contiguous()
     n, d = x.shape
     rows, width = triton.cdiv(n, multiple) * multiple, triton.cdiv(d, WIDTH) * WIDTH
     out = torch.empty(rows, width, dtype=DTYPE[precision], device=x.device)
