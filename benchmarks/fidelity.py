@@ -86,7 +86,8 @@ def markdown(merged: dict[str, Any]) -> str:
 
 def _cell(values: list[float], name: str) -> str:
     digits = 2 if name == "accuracy" else 4
-    return f"{statistics.mean(values):.{digits}f} ± {statistics.pstdev(values):.{digits}f}"
+    spread = f" ± {statistics.pstdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{spread}"
 
 
 def main() -> None:

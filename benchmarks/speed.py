@@ -38,7 +38,7 @@ def markdown() -> str:
         f" ({large['photo']['first']:.1f} s the first time, when kernels are compiled).",
         "",
         "### Two CPU cores",
-        _made(cpu, "afgrl bench --device cpu --datasets photo,cs --seconds 25"),
+        _made(cpu, "afgrl bench --device cpu --datasets photo,cs --seconds 8"),
         "Times the plain reference of the same run; the share of the limit is what the machine's own matrix product",
         "would leave if nothing else cost anything.",
         "",
