@@ -28,6 +28,17 @@ def test_a_machine_can_read_the_answer(tmp_path):
     assert {row["stage"] for row in found["stages"]} == {"propagate", "encode", "k-NN", "k-means", "loss and step"}
 
 
+def test_an_epoch_is_measured_from_search_to_search():
+    """With the default recipe positives are searched in every fifth epoch: an epoch costs the mean of the five."""
+    answer = afgrl("bench", "--datasets", "demo", "--recipe", "default", "--seconds", "0.05", "--json", *SETTINGS)
+    assert answer.exit_code == 0
+    found = json.loads(answer.stdout)
+    assert found["recipe"] == "default"
+    stages = {row["stage"]: row["limit_ms"] for row in found["stages"]}
+    searching = stages["k-NN"] + stages["k-means"]
+    assert found["epochs"][0]["limit_ms"] < stages["encode"] + stages["loss and step"] + searching / 2
+
+
 def test_people_get_a_table_with_ratios_alone_for_a_cpu():
     answer = afgrl("bench", "--datasets", "demo", "--seconds", "0.05", "--device", "cpu", *SETTINGS)
     assert answer.exit_code == 0

@@ -208,6 +208,7 @@ def search(
 @command
 def bench(
     datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
+    recipe: Recipe = "paper",
     device: Device = "auto",
     seconds: Annotated[float, typer.Option("--seconds", help="At most, for each figure.")] = 20.0,
     assignments: Set = None,
@@ -225,7 +226,8 @@ def bench(
 
     names = [name.strip() for name in datasets.split(",")] if datasets else DATASETS
     answer = measure(
-        names, _device(device), data_dir=data_dir, seconds=seconds, settings=from_assignments(assignments or []),
+        names, _device(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds,
+        settings=from_assignments(assignments or []),
         say=(lambda line: None) if quiet else stderr.print,
     )  # fmt: skip
     if out:

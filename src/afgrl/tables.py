@@ -71,7 +71,7 @@ def bench(answer: dict[str, Any]) -> list[Table]:
         for left, right in ((["epoch"], ["peak GiB", "predicted"]), (["", "stage"], []))
     )
     epochs.title = f"{answer['device']}, torch {answer['versions']['torch']}"
-    epochs.caption = "The paper's settings, positives searched in every epoch. Faster: than the reference."
+    epochs.caption = f"The {answer['recipe']} recipe. Faster: than the reference."
     for row in answer["epochs"]:
         name = row["dataset"] + (" *" if row["graph"] == "synthetic" else "")
         memory = [f"{row[key] / 2**30:.2f}" if row[key] else "–" for key in ("peak_bytes", "predicted_bytes")]

@@ -24,22 +24,25 @@ def bench(
     datasets: Sequence[str],
     device: torch.device,
     *,
+    recipe_name: str = "paper",
     data_dir: str | None = None,
     seconds: float = 20.0,
     settings: dict[str, Any] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Epochs and stages of AFGRL with the paper's settings, positives searched in every epoch.
+    """Epochs and stages of AFGRL with the settings of a recipe; the paper's searches positives in every epoch.
 
     Each figure is a median over 200 repetitions, or over those that fit into ``seconds``. Nothing is reported where
     the fast path and the reference disagree. A benchmark whose files are not at hand is replaced by a graph of its
     size.
     """
     rates = matmul_rates(device)
-    answer: dict[str, Any] = environment(device) | {"flops_per_second": rates, "epochs": [], "stages": []}
+    answer: dict[str, Any] = environment(device) | {
+        "recipe": recipe_name, "flops_per_second": rates, "epochs": [], "stages": [],
+    }  # fmt: skip
     for name in datasets:
         graph, origin = _graph(name, data_dir)
-        config = resolve(AFGRLConfig, recipe("afgrl", "paper", name), settings or {}).adapted(graph)
+        config = resolve(AFGRLConfig, recipe("afgrl", recipe_name, name), settings or {}).adapted(graph)
         subject = Subject(name, graph, config, device, seconds)
         say(f"{name}: whether the fast path agrees with the reference")
         agreement = subject.agreement()

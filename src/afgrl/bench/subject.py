@@ -41,14 +41,14 @@ class Subject:
             "reference_ms": 1e3 * reference,
             "fast_ms": 1e3 * fast,
             "warm_ms": 1e3 * warm,  # the same with k-means started from the last centres
-            "limit_ms": 1e3 * (train / rates["train"] + search / rates["search"]),
+            "limit_ms": 1e3 * (train / rates["train"] + search / rates["search"] / self.config.refresh_every),
             "speedup": reference / fast,
             "peak_bytes": peak,
             "predicted_bytes": predicted_memory(self.config, work),
         }
 
     def _epoch(self, choice: str, config: AFGRLConfig) -> tuple[float, int | None]:
-        """Seconds of an epoch, and bytes at most in use."""
+        """Seconds of an epoch, on average from one search for positives to the next, and bytes at most in use."""
         with implementation(choice), peak_memory(self.device) as peak:
             state, inputs = start("afgrl", config, self.graph, self.device)
             state.method.train()
@@ -56,13 +56,14 @@ class Subject:
             records = self.device.type == "cuda" and choice == "auto"
             step = RecordedSteps(*parts) if records else lambda: plain_step(*parts)
 
-            def epoch() -> None:
-                step()
-                state.step += 1
-                state.method.after_step(Progress(min(state.step, 1000), 1000))
+            def from_search_to_search() -> None:
+                for _ in range(config.refresh_every):
+                    step()
+                    state.step += 1
+                    state.method.after_step(Progress(min(state.step, 1000), 1000))
 
             with side_stream(self.device):
-                seconds = median_seconds(epoch, self.device, self.seconds)
+                seconds = median_seconds(from_search_to_search, self.device, self.seconds) / config.refresh_every
         return seconds, peak[0]
 
     def stages(self, rates: dict[str, float]) -> list[dict[str, Any]]:
