@@ -20,7 +20,7 @@ format: .venv/installed-check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# An hour on two cores for all five sets of the paper; OUT keeps the figures: make bench OUT=results/bench-mine.json
+# OUT keeps the figures, DATASETS takes some of the five: make bench OUT=results/bench-mine.json DATASETS=photo,cs
 bench: .venv/installed
 	$(BIN)/afgrl bench $(if $(OUT),--out $(OUT)) $(if $(DATASETS),--datasets $(DATASETS))
 

@@ -6,9 +6,7 @@ python -m benchmarks.fidelity table part.json …      # → results/fidelity.js
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -21,7 +19,7 @@ from afgrl import experiment
 from afgrl.bench.measure import implementation
 from afgrl.runs import environment
 from afgrl.train import pick_device
-from benchmarks.headline import LEAVES, PAPER, RESULTS
+from benchmarks.headline import LEAVES, PAPER, RESULTS, cells, command_line
 
 # What runs, and in which precision of the products. The references know float32 and tf32 only.
 PATHS = {
@@ -79,30 +77,9 @@ def markdown(merged: dict[str, Any]) -> str:
         for path in PATHS:
             runs = [run for run in merged["runs"] if (run["dataset"], run["path"]) == (dataset, path)]
             if runs:
-                cells = (_cell([run["scores"][task][name]["mean"] for run in runs], name) for task, name in LEAVES)
-                lines.append(f"| {dataset} | {path} | {' | '.join(cells)} | {len(runs)} |")
+                lines.append(f"| {dataset} | {path} | {cells([run['scores'] for run in runs])} | {len(runs)} |")
     return "\n".join(lines)
 
 
-def _cell(values: list[float], name: str) -> str:
-    digits = 2 if name == "accuracy" else 4
-    spread = f" ± {statistics.pstdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.{digits}f}{spread}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    runner = commands.add_parser("run")
-    runner.add_argument("--datasets", nargs="+", default=list(PAPER))
-    runner.add_argument("--paths", nargs="+", type=int, default=list(range(len(PATHS))))
-    runner.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    runner.add_argument("--out", type=Path, required=True)
-    tabler = commands.add_parser("table")
-    tabler.add_argument("parts", nargs="+", type=Path)
-    given = vars(parser.parse_args())
-    {"run": run, "table": table}[given.pop("command")](**given)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, run, table, paths={"nargs": "+", "type": int, "default": list(range(len(PATHS)))})

@@ -12,6 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,41 +118,46 @@ def _rows(dataset: str, runs: list[dict[str, Any]]) -> list[str]:
     for recipe, protocol in (("paper", "paper"), ("paper", "label-free"), ("default", "label-free")):
         chosen = [run["scores"][protocol] for run in runs if run["recipe"] == recipe]
         if chosen:
-            rows.append(f"| | AFGRL, `{recipe}` recipe | {protocol} | {_cells(chosen)} | {len(chosen)} |")
+            rows.append(f"| | AFGRL, `{recipe}` recipe | {protocol} | {cells(chosen)} | {len(chosen)} |")
     titles = {
         "random": "untrained encoder of the `paper` recipe",
         "hops": "[X \\| SX \\| S²X], no training",
         "raw": "raw features",
     }
     for name, scores in next((run["scores"]["baselines"] for run in runs if run["scores"]["baselines"]), {}).items():
-        rows.append(f"| | {titles[name]} | label-free | {_cells([scores])} | |")
+        rows.append(f"| | {titles[name]} | label-free | {cells([scores])} | |")
     return rows
 
 
-def _cells(scores: list[dict[str, Any]]) -> str:
-    cells = []
+def cells(scores: list[dict[str, Any]]) -> str:
+    """Mean and spread of each score over runs, as cells of a Markdown table."""
+    shown = []
     for task, name in LEAVES:
         digits = 2 if name == "accuracy" else 4
         means = [score[task][name]["mean"] for score in scores]
         spread = f" ± {statistics.pstdev(means):.{digits}f}" if len(means) > 1 else ""
-        cells.append(f"{statistics.mean(means):.{digits}f}{spread}")
-    return " | ".join(cells)
+        shown.append(f"{statistics.mean(means):.{digits}f}{spread}")
+    return " | ".join(shown)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command_line(doc: str | None, run: Callable[..., None], table: Callable[..., None], **options: Any) -> None:
+    """``run`` measures into a file, ``table`` merges such files; ``options`` are those of ``run`` alone."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     runner = commands.add_parser("run")
     runner.add_argument("--datasets", nargs="+", default=list(PAPER))
-    runner.add_argument("--recipes", nargs="+", default=["paper", "default"])
     runner.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    runner.add_argument("--evaluate-every", type=int, default=50, dest="every")
     runner.add_argument("--out", type=Path, required=True)
-    tabler = commands.add_parser("table")
-    tabler.add_argument("parts", nargs="+", type=Path)
+    for name, option in options.items():
+        runner.add_argument(f"--{name.replace('_', '-')}", **option)
+    commands.add_parser("table").add_argument("parts", nargs="+", type=Path)
     given = vars(parser.parse_args())
     {"run": run, "table": table}[given.pop("command")](**given)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(
+        __doc__, run, table,
+        recipes={"nargs": "+", "default": ["paper", "default"]},
+        evaluate_every={"type": int, "default": 50, "dest": "every"},
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from afgrl.bench import DATASETS, bench
 from afgrl.bench import subject as subjects
 from afgrl.bench.measure import implementation, median_seconds
 from afgrl.errors import AfgrlError
+from afgrl.ops import is_fast
 from tests.test_cli import afgrl
 
 QUICK = {"n_components": 32, "predictor_width": 32, "n_clusters": 10, "kmeans_iters": 2}
@@ -54,27 +55,39 @@ def test_a_dataset_that_does_not_exist():
 
 def test_nothing_is_reported_when_the_paths_disagree(monkeypatch):
     plain = subjects.pair_loss
-
-    def wrong(z, t, matrix, **options):
-        return plain(z, t, matrix, **options) * (1.01 if subjects_are_fast() else 1)
-
-    def subjects_are_fast():
-        from afgrl.ops import is_fast
-
-        return is_fast()
-
-    monkeypatch.setattr(subjects, "pair_loss", wrong)
+    monkeypatch.setattr(
+        subjects, "pair_loss", lambda *arguments, **options: plain(*arguments, **options) * (1.01 if is_fast() else 1)
+    )
     with pytest.raises(AfgrlError, match=r"disagree on demo: loss by 1\.0e-02"):
         bench(["demo"], torch.device("cpu"), seconds=0.05, settings=QUICK)
 
 
+def test_one_missed_neighbour_is_a_disagreement(monkeypatch):
+    """However many others are found."""
+    plain = subjects.nearest
+
+    def wrong(*arguments):
+        src, dst = plain(*arguments)
+        if is_fast():
+            dst[3] = (dst[0] + len(dst) // 8) % (len(dst) // 4)  # the first node's last is now anyone
+        return src, dst
+
+    monkeypatch.setattr(subjects, "nearest", wrong)
+    with pytest.raises(AfgrlError, match="disagree on demo: similarity by"):
+        bench(["demo"], torch.device("cpu"), seconds=0.05, settings=QUICK)
+
+
+def test_a_folder_that_does_not_exist_is_noticed_before_the_work(tmp_path):
+    answer = afgrl("bench", "--datasets", "demo", "--out", tmp_path / "none" / "bench.json")
+    assert answer.exit_code == 2
+    assert "There is no folder" in answer.stderr
+
+
 def test_the_implementation_comes_back(monkeypatch):
     monkeypatch.setenv("AFGRL_OPS", "auto")
-    import os
-
     with implementation("reference"):
-        assert os.environ["AFGRL_OPS"] == "reference"
-    assert os.environ["AFGRL_OPS"] == "auto"
+        assert not is_fast()
+    assert is_fast()
 
 
 def test_a_median_of_a_few_calls():

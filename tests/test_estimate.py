@@ -12,7 +12,8 @@ import torch
 from afgrl.config import recipe, resolve
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.synthetic import DENSITY, synthetic
-from afgrl.estimate import Workload, flops, peak_memory
+from afgrl.estimate import Workload, arithmetic, peak_memory
+from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLConfig
 
 MEASURE = """
@@ -77,17 +78,24 @@ def test_memory_on_a_gpu_is_predicted_within_a_fifth(name):
 
 def test_arithmetic_by_hand():
     config = resolve(AFGRLConfig, {"n_components": 3, "predictor_width": 5, "n_hops": 1, "epochs": 1, "n_clusters": 2})
-    train, search = flops(config, Workload(n=10, n_features=4, n_edges=8, nnz=40, device="cuda"))
-    assert train == 3 * 2 * 10 * 8 * 3 + 3 * 2 * (2 * 10 * 3 * 5)
-    assert search == 2 * 10 * 10 * 3 + 2 * 10 * 5 * 2 * 3 * 21
+    needed = arithmetic(config, Workload(n=10, n_features=4, n_edges=8, nnz=40, device="cuda"))
+    assert needed.train == 3 * 2 * 10 * 8 * 3 + 3 * 2 * (2 * 10 * 3 * 5)
+    assert needed.search == 2 * 10 * 10 * 3 + 2 * 10 * 5 * 2 * 3 * 21
 
 
 def test_sparse_features_cost_what_they_hold():
     """On a CPU, where they stay factored."""
     graph = synthetic("cora")
     config = config_of("cora", {}, graph)
-    on_cpu, on_gpu = (flops(config, Workload.of(graph, device))[0] for device in ("cpu", "cuda"))
+    dense = Graph(graph.x.to_dense(), graph.edge_index)
+    assert Workload.of(dense, "cpu").factored_nnz(0) == 0  # as stored, whatever zeros it holds
+    on_cpu, on_gpu = (arithmetic(config, Workload.of(graph, device)).train for device in ("cpu", "cuda"))
     assert on_cpu < on_gpu
+
+
+@pytest.mark.parametrize("name", ["cora", "photo", "pubmed", "cs"])
+def test_a_synthetic_graph_has_as_many_words(name):
+    assert synthetic(name).density == pytest.approx(DENSITY[name], rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["cora", "wikics"])

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from afgrl.graph import Graph
-from afgrl.positives import ADJACENT, SAME_CLUSTER, edge_keys, find_positives
+from afgrl.positives import ADJACENT, SAME_CLUSTER, cluster_mates, confirm, edge_keys, nearest
 
 # Six nodes on a line of angles: the nearest of each are its neighbours in number.
 ANGLES = torch.tensor([0.0, 0.1, 0.22, 1.0, 1.1, 1.22])
@@ -11,9 +11,16 @@ EDGES = edge_keys(Graph(VECTORS, torch.tensor([[0, 2], [1, 3]])))  # 0 – 1 and
 CLUSTERS = torch.tensor([[0, 1, 1, 2, 2, 3], [0, 1, 2, 3, 3, 3]])
 
 
+def find(h, t, edges, clusters, rule="all", n_neighbors=4, include_self=True):
+    """As AFGRL does it."""
+    if rule == "clusters":
+        return cluster_mates(clusters, include_self)
+    return confirm(*nearest(h, t, n_neighbors, include_self), len(h), edges, clusters, rule)
+
+
 def positives(rule, **options):
     clusters = CLUSTERS if rule in ("knn+clusters", "clusters", "all") else None
-    pairs = find_positives(VECTORS, VECTORS, EDGES, clusters, rule=rule, **options).compact()
+    pairs = find(VECTORS, VECTORS, EDGES, clusters, rule=rule, **options).compact()
     found = list(zip(pairs.src.tolist(), pairs.dst.tolist(), pairs.why.tolist(), strict=True))
     assert [pair[0] for pair in found] == sorted(pair[0] for pair in found)
     return {(src, dst): why for src, dst, why in found}
@@ -57,7 +64,7 @@ def test_clusters_alone_need_no_neighbourhood():
 
 def test_neighbours_are_of_online_against_target():
     h, t = VECTORS, VECTORS.flip(0)
-    pairs = find_positives(h, t, EDGES, None, rule="knn", n_neighbors=1, include_self=False)
+    pairs = find(h, t, EDGES, None, rule="knn", n_neighbors=1, include_self=False)
     assert pairs.dst[0].item() == 5  # the target vector of node 5 is the online vector of node 0
 
 
@@ -65,7 +72,7 @@ def test_brute_force_on_a_random_graph(small_graph, rng):
     n = small_graph.n
     h, t = torch.randn(2, n, 5, generator=rng)
     clusters = torch.randint(4, (3, n), generator=rng)
-    found = find_positives(h, t, edge_keys(small_graph), clusters, n_neighbors=7, include_self=False)
+    found = find(h, t, edge_keys(small_graph), clusters, n_neighbors=7, include_self=False)
     assert len(found.src) == 7 * n  # whatever is a positive: the sizes do not depend on it
     pairs = found.compact()
     cosine = torch.cosine_similarity(h[:, None].double(), t[None].double(), dim=-1).fill_diagonal_(-2)
@@ -84,7 +91,7 @@ def test_brute_force_on_a_random_graph(small_graph, rng):
 @pytest.mark.parametrize("include_self", [True, False])
 def test_one_node_and_more_neighbours_than_nodes(include_self):
     one = torch.ones(1, 2)
-    pairs = find_positives(
+    pairs = find(
         one, one, torch.empty(0, dtype=torch.int64), None,
         rule="knn+adj", n_neighbors=4, include_self=include_self,
     )  # fmt: skip

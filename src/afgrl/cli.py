@@ -171,6 +171,7 @@ def embed(
     file = out or run.path / ("embeddings.parquet" if graph is None else f"embeddings-{dataset.name}.parquet")
     if file.exists() and not force and (out or graph):
         raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
+    _check_folder(file)
     vectors = experiment.embed(run, dataset, _device(device)).cpu().numpy()
     write_embedding(file, dataset.graph.ids, vectors)
     answer = {"file": str(file), "nodes": vectors.shape[0], "width": vectors.shape[1]}
@@ -225,6 +226,8 @@ def bench(
     from afgrl.runs import replace_file
 
     names = [name.strip() for name in datasets.split(",")] if datasets else DATASETS
+    if out:
+        _check_folder(out)
     answer = measure(
         names, _device(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds,
         settings=from_assignments(assignments or []),
@@ -267,6 +270,12 @@ def _device(name: str) -> Any:
     from afgrl.train import pick_device
 
     return pick_device(name)
+
+
+def _check_folder(file: Path) -> None:
+    """Before the work, not after it."""
+    if not file.parent.is_dir():
+        raise UserError(f"There is no folder {str(file.parent)!r} to write {file.name!r} into.")
 
 
 def _display(quiet: bool) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
 
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLConfig
@@ -22,12 +25,12 @@ class Workload:
     n: int
     n_features: int
     n_edges: int  # both directions
-    nnz: int  # non-zero features
+    nnz: int  # features stored: all of a dense table
     device: str  # cpu or cuda
 
     @classmethod
     def of(cls, graph: Graph, device: str) -> Workload:
-        nnz = round(graph.density * graph.n * graph.n_features)
+        nnz = graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
         return cls(graph.n, graph.n_features, graph.edge_index.shape[1], nnz, device)
 
     def factored_nnz(self, n_hops: int) -> int:
@@ -37,16 +40,35 @@ class Workload:
         return total if sparse and pays(total, self.n, self.n_features * (n_hops + 1)) else 0
 
 
-def flops(config: AFGRLConfig, load: Workload) -> tuple[int, int]:
-    """Of the products of one epoch that searches for positives: to train, and to search."""
+class Arithmetic(NamedTuple):
+    """Operations of the products of one epoch, by what they are for."""
+
+    encode: int  # one encoder, forth
+    predict: int  # the predictor, forth
+    neighbours: int
+    clusters: int
+
+    @property
+    def train(self) -> int:
+        """Both encoders forth and one back to its weights; the predictor forth, and back to its weights and input."""
+        return 3 * self.encode + 3 * self.predict
+
+    @property
+    def search(self) -> int:
+        return self.neighbours + self.clusters
+
+
+def arithmetic(config: AFGRLConfig, load: Workload) -> Arithmetic:
+    """Of an epoch that searches for positives."""
     assert config.n_hops is not None
-    n, d, width = load.n, config.n_components, config.predictor_width
+    n, d = load.n, config.n_components
     entries = load.factored_nnz(config.n_hops) or n * load.n_features * (config.n_hops + 1)
-    encode = 2 * entries * d
-    predict = 2 * n * d * width * 2
-    clusters = 2 * n * config.n_restarts * config.n_clusters * d * (config.kmeans_iters + 1)
-    # Both encoders forth, and one back to its weights; the predictor forth, and back to its weights and its input.
-    return 3 * encode + 3 * predict, 2 * n * n * d + clusters
+    return Arithmetic(
+        encode=2 * entries * d,
+        predict=2 * n * d * config.predictor_width * 2,
+        neighbours=2 * n * n * d,
+        clusters=2 * n * config.n_restarts * config.n_clusters * d * (config.kmeans_iters + 1),
+    )
 
 
 def peak_memory(config: AFGRLConfig, load: Workload) -> int:

@@ -36,38 +36,18 @@ class Pairs:
 
 
 def edge_keys(graph: Graph) -> Tensor:
-    """Each edge as one number, ascending: what ``find_positives`` looks adjacency up in."""
+    """Each edge as one number, ascending: what ``confirm`` looks adjacency up in."""
     return graph.edge_index[0] * graph.n + graph.edge_index[1]
-
-
-def find_positives(
-    h: Tensor,
-    t: Tensor,
-    edges: Tensor,
-    clusters: Tensor | None,
-    *,
-    rule: Rule = "all",
-    n_neighbors: int = 4,
-    include_self: bool = True,
-    precision: Precision = "float32",
-) -> Pairs:
-    """P_i = (B_i ∩ N_i) ∪ (B_i ∩ C_i), or what the ablation ``rule`` leaves of it.
-
-    B_i are the ``n_neighbors`` nearest target vectors ``t`` of the online vector ``h_i`` by cosine. With
-    ``include_self`` the node is always the first of them and counts as adjacent to itself, so it is always a
-    positive; without, it is never one. ``edges`` comes from ``edge_keys``; ``clusters`` is [m, n]. ``precision`` is
-    that of the similarities that choose B_i on a GPU.
-    """
-    if rule == "clusters":
-        assert clusters is not None
-        return cluster_mates(clusters, include_self)
-    return confirm(*nearest(h, t, n_neighbors, include_self, precision), h.shape[0], edges, clusters, rule)
 
 
 def nearest(
     h: Tensor, t: Tensor, n_neighbors: int, include_self: bool, precision: Precision = "float32"
 ) -> tuple[Tensor, Tensor]:
-    """B_i as ``src`` and ``dst``: k for each node, nearest first; fewer where there are not so many nodes."""
+    """B_i, the nearest target vectors ``t`` of each online vector ``h_i`` by cosine, as ``src`` and ``dst``.
+
+    Each node has ``n_neighbors``, nearest first, or as many as there are nodes. With ``include_self`` it is always the
+    first of its own; without, it is never one. ``precision`` is that of the similarities that choose on a GPU.
+    """
     n = h.shape[0]
     k = min(n_neighbors, n if include_self else n - 1)
     if k == 0:
@@ -78,7 +58,10 @@ def nearest(
 
 
 def confirm(src: Tensor, dst: Tensor, n: int, edges: Tensor, clusters: Tensor | None, rule: Rule) -> Pairs:
-    """Which of the nearest the graph or a cluster confirms."""
+    """P_i = (B_i ∩ N_i) ∪ (B_i ∩ C_i), or what the ablation ``rule`` leaves of it, of B_i from ``nearest``.
+
+    ``edges`` comes from ``edge_keys``; ``clusters`` is [m, n]. A node counts as adjacent to itself.
+    """
     if rule == "knn":
         why = torch.zeros_like(dst, dtype=torch.uint8)
         return Pairs(src, dst, why, torch.ones_like(why, dtype=torch.bool))

@@ -37,16 +37,17 @@ def synthetic(name: str, seed: int = 0) -> Graph:
 
 
 def _words(label: np.ndarray, n_features: int, density: float, draw: np.random.Generator) -> sp.csr_array:
-    """A bag of words for each node, most of them from its class's part of the vocabulary."""
+    """A bag of words for each node; a class has every n_classes-th word for its own, and uses them most."""
     n, n_classes = len(label), label.max() + 1
-    each = max(1, round(-np.log(1 - density) * n_features))  # drawn; those drawn twice count once
-    word = draw.integers(n_features, size=(n, each))
-    own = (word // n_classes) * n_classes + label[:, None]
-    word = np.where((draw.random((n, each)) < SAME_CLASS) & (own < n_features), own, word)
-    table = sp.coo_array((np.ones(word.size), (np.repeat(np.arange(n), each), word.ravel())), (n, n_features))
-    csr = table.tocsr()
-    csr.data[:] = 1
-    return csr
+    own_share = min(SAME_CLASS, 0.9 / (n_classes * density))  # of a word's uses; none is in all bags of a class
+    own = own_share * density * n_classes  # the chance that a node has a word of its class
+    other = (1 - own_share) * density * n_classes / (n_classes - 1)
+    found = []
+    for word in range(n_features):
+        found.append(np.flatnonzero(draw.random(n) < np.where(label == word % n_classes, own, other)))
+    start = np.concatenate([[0], np.cumsum([len(nodes) for nodes in found])])
+    nodes = np.concatenate(found)
+    return sp.csc_array((np.ones(len(nodes)), nodes, start), (n, n_features)).tocsr()
 
 
 def _vectors(label: np.ndarray, n_features: int, draw: np.random.Generator) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 Costs a step, for n nodes with f features, width d, k neighbours and M clusterings into K: products of
 n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours, n·M·K·d·kmeans_iters for the clusters
-(the last two only every ``refresh_every`` steps); memory n·(f + d + M·K).
+(the last two only every ``refresh_every`` steps); memory n·(f + d + predictor_width), as afgrl.estimate has it.
 """
 
 from __future__ import annotations

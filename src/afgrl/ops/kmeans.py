@@ -1,4 +1,4 @@
-"""K-means, all restarts as one batched problem: one product of the rows with every restart's centres."""
+"""K-means, all restarts at once."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def kmeans(
     """Lloyd's algorithm from ``n_restarts`` starts at once, on the rows of ``x``, or with ``unit`` on their directions.
 
     Starts are ``centres`` where given (a warm start), or the ``rows`` of these numbers, [m, k], else rows drawn from
-    ``generator`` at random or by k-means++. A cluster
-    that runs empty keeps its centre. ``until_stable`` ends a restart as soon as no row changes its cluster.
-    ``precision`` is that of the products on a GPU. The same input gives the same bits, on either device.
+    ``generator`` at random or by k-means++. A cluster that runs empty keeps its centre. ``until_stable`` ends a restart
+    as soon as no row changes its cluster. ``precision`` is that of the products on a GPU. The same input gives the same
+    bits, on either device.
     """
     if not 1 <= n_clusters <= x.shape[0]:
         raise UserError(f"{n_clusters} clusters were asked for, but 1 to {x.shape[0]} are possible.")
