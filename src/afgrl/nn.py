@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.ops import Norm, Propagated, SparseBlocks, frozen_prelu
+from afgrl.ops import Norm, Propagated, SparseBlocks, frozen_prelu, lerp_all
 
 Normalisation = Literal["frozen", "batch", "layer", "none"]
 Schedule = Literal["cosine", "constant", "authors"]
@@ -43,7 +43,7 @@ def target_decay(progress: Progress, momentum: float, schedule: Schedule) -> flo
 @torch.no_grad()
 def follow(target: nn.Module, online: nn.Module, decay: float) -> None:
     """ξ ← decay·ξ + (1 - decay)·θ, for parameters only, as BYOL and the authors do."""
-    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), 1 - decay)
+    lerp_all(list(target.parameters()), list(online.parameters()), 1 - decay)
 
 
 class FrozenBatchNorm(nn.BatchNorm1d):

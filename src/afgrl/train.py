@@ -21,7 +21,7 @@ from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.methods.base import Method
 from afgrl.nn import Progress
-from afgrl.ops import is_fast
+from afgrl.ops import Adam, is_fast
 from afgrl.steps import RecordedSteps, plain_step, side_stream
 
 Callback = Callable[["State", Tensor], None]  # called after each epoch with the loss of that epoch
@@ -33,7 +33,7 @@ class State:
     """All that changes in training; a checkpoint is this on disk."""
 
     method: Method
-    optimizer: torch.optim.Optimizer
+    optimizer: Adam
     rng: torch.Generator
     step: int = 0
 
@@ -62,13 +62,7 @@ def start(method: str, config: Settings, graph: Graph, device: torch.device) -> 
     inputs = model.prepare(graph.to(device))
     model.begin(inputs)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(
-        learned,
-        lr=config.learning_rate,
-        weight_decay=config.weight_decay,
-        fused=device.type == "cuda",
-        capturable=device.type == "cuda",  # its step counter too lies on the GPU
-    )
+    optimizer = Adam(learned, config.learning_rate, weight_decay=config.weight_decay, decoupled=True)
     return State(model, optimizer, torch.Generator(device).manual_seed(config.seed)), inputs
 
 

@@ -1,5 +1,6 @@
 """The numerics: for each a public function that checks and dispatches, and a reference you can read."""
 
+from afgrl.ops.adam import Adam, lerp_all
 from afgrl.ops.aside import Aside
 from afgrl.ops.dispatch import Precision, is_fast
 from afgrl.ops.frozen_prelu import Norm, frozen_prelu
@@ -13,6 +14,7 @@ from afgrl.ops.sparse_product import SparseBlocks
 __all__ = [
     "ADJACENT",
     "SAME_CLUSTER",
+    "Adam",
     "Aside",
     "Clusters",
     "Neighbours",
@@ -26,6 +28,7 @@ __all__ = [
     "is_fast",
     "kmeans",
     "knn",
+    "lerp_all",
     "pair_loss",
     "pair_matrix",
     "propagate",
