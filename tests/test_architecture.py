@@ -18,8 +18,10 @@ ALLOWED = {
     "config": {"graph"},  # as an annotation only
     "ops": {"graph"},
     "positives": {"graph", "ops"},
+    "augment": {"graph", "ops"},
+    "diffusion": {"graph", "ops"},
     "nn": {"graph", "ops"},
-    "methods": {"config", "graph", "nn", "ops", "positives"},
+    "methods": {"augment", "config", "diffusion", "graph", "nn", "ops", "positives"},
     "recipes": set(),
     "data": {"graph"},
     "steps": {"methods"},
@@ -77,7 +79,21 @@ def test_every_part_is_listed():
 
 
 def test_public_names():
-    assert afgrl.__all__ == ["AFGRL", "AfgrlError", "Dataset", "Graph", "UserError", "load"]
+    methods = [
+        "AFGRL",
+        "BGRL",
+        "DGI",
+        "DeepWalk",
+        "DeepWalkFeatures",
+        "GCA",
+        "GMI",
+        "GRACE",
+        "Hops",
+        "MVGRL",
+        "Node2Vec",
+    ]
+    methods += ["RandomEncoder", "RawFeatures"]
+    assert sorted(afgrl.__all__) == sorted([*methods, "AfgrlError", "Dataset", "Graph", "UserError", "load"])
     for name in afgrl.__all__:
         assert getattr(afgrl, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

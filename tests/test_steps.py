@@ -6,12 +6,14 @@ import pytest
 import torch
 
 from afgrl.config import resolve
+from afgrl.methods import methods
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.nn import Progress
 from afgrl.ops.aside import Aside
 from afgrl.steps import plain_step
 from afgrl.train import start, train
 from tests.conftest import communities
+from tests.test_methods import begun_on
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -27,6 +29,7 @@ def by_plain_steps(state, inputs):
     epochs = state.method.config.epochs
     state.method.train()
     for step in range(epochs):
+        state.optimizer.set_learning_rate(state.method.learning_rate(Progress(step, epochs)))
         plain_step(state.method, state.optimizer, state.rng, inputs)
         state.method.after_step(Progress(step + 1, epochs))
 
@@ -47,6 +50,29 @@ def test_a_recorded_training_has_the_bits_of_one_that_was_not(settings):
     by_plain_steps(*plain)
     for ours, theirs in zip(recorded[0].method.parameters(), plain[0].method.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", [name for name, method in methods().items() if method.trains])
+def test_every_method_trains_on_a_gpu_the_same_recorded_or_not(name):
+    recorded, plain = (begun_on(DEVICE, name, communities(), epochs=8) for _ in range(2))
+    train(*recorded)
+    by_plain_steps(*plain)
+    for ours, theirs in zip(recorded[0].method.parameters(), plain[0].method.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    assert torch.equal(*(state.method.represent(inputs) for state, inputs in (recorded, plain)))
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", list(methods()))
+def test_every_method_embeds_on_a_gpu_as_on_a_cpu(name):
+    """Before the first step, where nothing has been drawn on the device yet."""
+    graph = communities()
+    vectors = []
+    for device in (DEVICE, torch.device("cpu")):
+        state, inputs = begun_on(device, name, graph, epochs=0, precision="float32")
+        vectors.append(state.method.represent(inputs).cpu())
+    assert torch.allclose(*vectors, atol=1e-4)  # products of tf32 units may serve where torch was told so
 
 
 @needs_gpu

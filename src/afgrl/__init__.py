@@ -11,12 +11,24 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "AFGRL": "afgrl.estimator",
     "AfgrlError": "afgrl.errors",
+    "BGRL": "afgrl.estimator",
+    "DGI": "afgrl.estimator",
     "Dataset": "afgrl.data",
+    "DeepWalk": "afgrl.estimator",
+    "DeepWalkFeatures": "afgrl.estimator",
+    "GCA": "afgrl.estimator",
+    "GMI": "afgrl.estimator",
+    "GRACE": "afgrl.estimator",
     "Graph": "afgrl.graph",
+    "Hops": "afgrl.estimator",
+    "MVGRL": "afgrl.estimator",
+    "Node2Vec": "afgrl.estimator",
+    "RandomEncoder": "afgrl.estimator",
+    "RawFeatures": "afgrl.estimator",
     "UserError": "afgrl.errors",
     "load": "afgrl.data",
 }
-__all__ = ["AFGRL", "AfgrlError", "Dataset", "Graph", "UserError", "load"]
+__all__ = list(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:

@@ -209,6 +209,7 @@ def search(
 @command
 def bench(
     datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
+    methods: Annotated[str, typer.Option("--methods", help="Names, separated by commas, or all; only epochs.")] = "",
     recipe: Recipe = "paper",
     device: Device = "auto",
     seconds: Annotated[float, typer.Option("--seconds", help="At most, for each figure.")] = 20.0,
@@ -223,14 +224,16 @@ def bench(
     from afgrl.bench import DATASETS
     from afgrl.bench import bench as measure
     from afgrl.config import from_assignments
+    from afgrl.methods import methods as known_methods
     from afgrl.runs import replace_file
 
-    names = [name.strip() for name in datasets.split(",")] if datasets else DATASETS
+    names = _names(datasets) or list(DATASETS)
+    chosen = list(known_methods()) if methods == "all" else _names(methods)
     if out:
         _check_folder(out)
     answer = measure(
         names, _device(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds,
-        settings=from_assignments(assignments or []),
+        settings=from_assignments(assignments or []), methods=chosen,
         say=(lambda line: None) if quiet else stderr.print,
     )  # fmt: skip
     if out:
@@ -270,6 +273,10 @@ def _device(name: str) -> Any:
     from afgrl.train import pick_device
 
     return pick_device(name)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")] if text else []
 
 
 def _check_folder(file: Path) -> None:

@@ -25,8 +25,10 @@ class Settings(BaseModel):
     learning_rate: float = Field(1e-3, gt=0, description="step size of AdamW (the paper's η)")
     weight_decay: float = Field(1e-5, ge=0, description="AdamW's pull of every parameter towards zero")
     precision: Literal["float32", "tf32", "bf16"] = Field(
-        "bf16", description="of products on a GPU; bf16: to find positives only, tf32 to train; a CPU takes float32"
+        "bf16",
+        description="of products on a GPU; bf16: of all pairs of nodes only, the rest in tf32; a CPU takes float32",
     )
+    patience: int = Field(0, ge=0, description="stop when the loss has not fallen for so many epochs; 0: never")
     checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0 for none but the last")
     seed: int = Field(0, ge=0, description="of everything random in training")
 
@@ -63,6 +65,12 @@ def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
         raise unknown("recipe", name, tables)
     common = {key: value for key, value in tables[name].items() if not isinstance(value, dict)}
     return common | tables[name].get(dataset, {})
+
+
+def published(method: str, name: str, dataset: str = "") -> dict[str, Any]:
+    """A recipe where the method has it, else nothing: not every method was published with settings for these graphs."""
+    file = resources.files("afgrl.recipes") / f"{method}.toml"
+    return recipe(method, name, dataset) if file.is_file() else {}
 
 
 def from_file(path: Path) -> dict[str, Any]:

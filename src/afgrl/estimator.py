@@ -87,8 +87,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         graph = Graph.of(graph)
         if graph.n_features != self.n_features_in_:
             raise UserError(f"This was fitted on {self.n_features_in_} features, but the graph has {graph.n_features}.")
-        device = next(self.method_.parameters()).device
-        return self.method_.embed(graph.to(device)).cpu().numpy()
+        return self.method_.embed(graph.to(self.method_.device)).cpu().numpy()
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True
@@ -112,11 +111,11 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         config = self.method_.config
         run = Run.create(Path(path), force=force)
         run.write_config({"source": "", "method": self.method}, config.model_dump())
-        run.write_environment(next(self.method_.parameters()).device)
+        run.write_environment(self.method_.device)
         for record in self.history_:
             run.append("history.jsonl", record)
         run.save_embedding(self.node_ids_, self.embedding_)
-        run.save_model(self.method_.state_dict(), describe(self.method, config, self.n_features_in_))
+        run.save_model(self.method_.state_dict(), describe(self.method, config, self.method_.size))
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto") -> Self:
@@ -129,7 +128,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         estimator.method_ = method
         estimator.node_ids_, estimator.embedding_ = run.embedding()
         estimator.history_ = run.lines("history.jsonl")
-        estimator.n_features_in_ = method.n_features
+        estimator.n_features_in_ = method.size.n_features
         return estimator
 
     def _settings(self) -> dict[str, Any]:
@@ -148,3 +147,51 @@ class AFGRL(NodeEmbedder, method="afgrl"):
     Parameters are the settings of ``docs/method.md``; besides, ``device`` (``auto``, ``cpu``, ``cuda``) and
     ``verbose``. After ``fit``: ``embedding_`` [n, d], ``node_ids_`` [n], ``history_``, ``n_features_in_``.
     """
+
+
+class BGRL(NodeEmbedder, method="bgrl"):
+    """Node vectors by predicting a node's own vector in another view of the graph."""
+
+
+class DGI(NodeEmbedder, method="dgi"):
+    """Node vectors by telling the graph's nodes from shuffled ones."""
+
+
+class DeepWalk(NodeEmbedder, method="deepwalk"):
+    """A vector for each node of one graph, from random walks; features are not read."""
+
+
+class DeepWalkFeatures(NodeEmbedder, method="deepwalk_feats"):
+    """DeepWalk's vectors beside the features."""
+
+
+class GCA(NodeEmbedder, method="gca"):
+    """GRACE with views that keep edges and features of central nodes."""
+
+
+class GMI(NodeEmbedder, method="gmi"):
+    """Node vectors that tell a node's features, those around it and its edges from others."""
+
+
+class GRACE(NodeEmbedder, method="grace"):
+    """Node vectors by telling a node from all others across two views of the graph."""
+
+
+class Hops(NodeEmbedder, method="hops"):
+    """[X | SX | … | SʰX], without training."""
+
+
+class MVGRL(NodeEmbedder, method="mvgrl"):
+    """Node vectors from the graph's edges and their diffusion, judged by each other."""
+
+
+class Node2Vec(NodeEmbedder, method="node2vec"):
+    """DeepWalk by walks that prefer to return (p) or to leave (q)."""
+
+
+class RandomEncoder(NodeEmbedder, method="random"):
+    """An untrained encoder."""
+
+
+class RawFeatures(NodeEmbedder, method="raw"):
+    """The features as they are."""

@@ -14,8 +14,10 @@ from torch import Tensor
 from afgrl import evaluate as evaluation
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
+from afgrl.data.splits import TRAIN, VALIDATION
 from afgrl.errors import Interrupted, UserError
-from afgrl.methods import Method, method_class
+from afgrl.methods import Method, Size, method_class
+from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.ops import hops
 from afgrl.runs import Run
 from afgrl.train import Callback, Checkpoints, History, State, start, stop_on_signals, train
@@ -53,7 +55,10 @@ def fit(
     """Train a method on a source from the beginning, and keep everything in a new run folder."""
     method = method_class(order.method)
     dataset = order.load()
-    config = resolve(method.Config, recipe(order.method, order.recipe, dataset.name), settings).adapted(dataset.graph)
+    layers = [recipe(order.method, order.recipe, dataset.name), settings]
+    if issubclass(method, SupervisedGCNMethod):
+        layers.append(lesson_size(order.method, dataset))
+    config = resolve(method.Config, *layers).adapted(dataset.graph)
     if order.evaluate_every and dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so it cannot be evaluated while it trains.")
     run = Run.create(out, force=force)
@@ -82,6 +87,8 @@ def _train(
 ) -> Run:
     run.write_environment(device)
     state, inputs = start(order.method, config, dataset.graph, device)
+    if isinstance(state.method, SupervisedGCNMethod):
+        teach(state.method, dataset)
     checkpoint = run.checkpoint(device)
     if checkpoint is not None:
         state.restore(checkpoint)
@@ -103,8 +110,24 @@ def _train(
         raise Interrupted(f"{interruption} Go on with: {command}") from None
     vectors = state.method.represent(inputs)
     run.save_embedding(dataset.graph.ids, vectors.cpu().numpy())
-    run.save_model(state.method.state_dict(), describe(order.method, config, dataset.graph.n_features))
+    if isinstance(state.method, SupervisedGCNMethod):
+        run.save_predictions(state.method.predict(inputs).cpu().numpy())
+    run.save_model(state.method.state_dict(), describe(order.method, config, state.method.size))
     return run
+
+
+def lesson_size(method: str, dataset: Dataset) -> dict[str, int]:
+    """The settings of a supervised method that follow from its labels."""
+    if dataset.y is None or dataset.splits is None:
+        raise UserError(f"{dataset.name!r} has no labels, which the method {method!r} learns from.")
+    return {"n_classes": dataset.n_classes, "n_splits": len(dataset.splits)}
+
+
+def teach(method: SupervisedGCNMethod, dataset: Dataset) -> None:
+    """Give the supervised method its labels: of each split those of its training and validation nodes."""
+    assert dataset.splits is not None
+    roles = torch.from_numpy(dataset.splits.roles)
+    method.learn_from(torch.as_tensor(dataset.y), roles == TRAIN, roles == VALIDATION)
 
 
 class Trace:
@@ -114,7 +137,7 @@ class Trace:
         self.run, self.dataset, self.inputs, self.every = run, dataset, inputs, every
 
     def __call__(self, state: State, loss: Tensor) -> None:
-        if state.step % self.every == 0 or state.step == state.method.config.epochs:
+        if state.step % self.every == 0 or state.step == state.last:
             self.evaluate(state)
 
     def evaluate(self, state: State) -> None:
@@ -124,9 +147,9 @@ class Trace:
         self.run.append("trace.jsonl", record)
 
 
-def describe(method: str, config: Settings, n_features: int) -> dict[str, Any]:
+def describe(method: str, config: Settings, size: Size) -> dict[str, Any]:
     """What model.json holds: all that is needed to build the method again around its weights."""
-    return {"method": method, "n_features": n_features, "settings": config.model_dump()}
+    return {"method": method, **size._asdict(), "settings": config.model_dump()}
 
 
 def load_method(run: Run, device: torch.device) -> Method:
@@ -134,17 +157,19 @@ def load_method(run: Run, device: torch.device) -> Method:
     tensors, description = run.model()
     cls = method_class(description["method"])
     config = resolve(cls.Config, description["settings"])
-    method = cls(config, description["n_features"], torch.Generator())
-    method.load_state_dict({**tensors, "_extra_state": method.get_extra_state()})
+    size = Size(description["n_nodes"], description["n_features"])
+    method = cls(config, size, torch.Generator())
+    extra = {"_extra_state": method.get_extra_state()} if "_extra_state" in method.state_dict() else {}
+    method.load_state_dict({**tensors, **extra})
     return method.to(device).eval()
 
 
 def embed(run: Run, dataset: Dataset, device: torch.device) -> Tensor:
     """Vectors of a graph by a run's trained method, without training."""
     method = load_method(run, device)
-    if dataset.graph.n_features != method.n_features:
+    if dataset.graph.n_features != method.size.n_features:
         raise UserError(
-            f"The run {str(run.path)!r} was trained on {method.n_features} features, "
+            f"The run {str(run.path)!r} was trained on {method.size.n_features} features, "
             f"but {dataset.name!r} has {dataset.graph.n_features}."
         )
     return method.embed(dataset.graph.to(device))
@@ -164,6 +189,12 @@ def evaluate(
     def label_free(embedding: Tensor) -> dict[str, Any]:
         return evaluation.as_json(evaluation.label_free(embedding.to(device), dataset.y, splits))
 
+    own = label_free(torch.from_numpy(vectors))
+    predictions = run.predictions()
+    if predictions is not None:  # a supervised method classifies by itself
+        own["classification"] = evaluation.as_json(evaluation.predicted(predictions, dataset.y, splits))[
+            "classification"
+        ]
     trace = run.lines("trace.jsonl")
     scores: dict[str, Any] = {
         "dataset": dataset.name,
@@ -171,7 +202,7 @@ def evaluate(
         "recipe": order.recipe,
         "seed": config.seed,
         "splits": splits.name,
-        "label-free": label_free(torch.from_numpy(vectors)),
+        "label-free": own,
         "paper": evaluation.as_json(evaluation.pick(trace)) if trace else None,
         "baselines": {},
     }

@@ -66,6 +66,14 @@ class Graph:
         filled = self.x.values().count_nonzero() if self.x.layout == torch.sparse_csr else self.x.count_nonzero()
         return int(filled) / (self.x.shape[0] * self.x.shape[1])
 
+    @property
+    def fingerprint(self) -> int:
+        """A number of 63 bits that another set of edges, or another numbering of the nodes, hardly has too."""
+        keys = self.edge_index[0] * self.n + self.edge_index[1] + 1
+        mixed = keys * 0x1B873593CC9E2D51  # integers wrap around, on every device alike
+        mixed = (mixed ^ (mixed >> 29)) * 0x2545F4914F6CDD1D
+        return (int(mixed.sum()) ^ self.n) & (2**63 - 1)
+
     def to(self, device: torch.device | str) -> Graph:
         return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device))
 

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.ops import Norm, Propagated, SparseBlocks, frozen_prelu, lerp_all
+from afgrl.graph import Graph
+from afgrl.ops import (
+    Links,
+    Norm,
+    Propagated,
+    SparseBlocks,
+    features,
+    frozen_prelu,
+    gather,
+    gcn_weights,
+    lerp_all,
+    links,
+)
 
 Normalisation = Literal["frozen", "batch", "layer", "none"]
+Activation = Literal["prelu", "relu", "rrelu"]
 Schedule = Literal["cosine", "constant", "authors"]
 
 
@@ -62,6 +76,15 @@ class FrozenBatchNorm(nn.BatchNorm1d):
         return super().train(False)
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """Batch norm that takes a batch of one row as well, by what it saw before."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[0] > 1:
+            return super().forward(x)
+        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+
+
 @torch.no_grad()
 def calibrate(module: nn.Module, inputs: Propagated | Tensor) -> Tensor:
     """Run ``module`` once in which its frozen norms take their statistics, and return what it gave."""
@@ -80,11 +103,21 @@ def norm_layer(kind: Normalisation, width: int, momentum: float) -> nn.Module:
         case "frozen":
             return FrozenBatchNorm(width, momentum)
         case "batch":
-            return nn.BatchNorm1d(width, momentum=momentum)
+            return BatchNorm(width, momentum=momentum)
         case "layer":
             return nn.LayerNorm(width)
         case "none":
             return nn.Identity()
+
+
+def activation_layer(kind: Activation) -> nn.Module:
+    match kind:
+        case "prelu":
+            return nn.PReLU()
+        case "relu":
+            return nn.ReLU()
+        case "rrelu":  # as F.rrelu outside of training, which is how GCA's authors call it: the mean slope
+            return nn.LeakyReLU((1 / 8 + 1 / 3) / 2)
 
 
 def weight_matrix(n_in: int, n_out: int, rng: torch.Generator) -> nn.Parameter:
@@ -102,7 +135,7 @@ def _activate(h: Tensor, bias: Tensor, norm: nn.Module, activation: nn.Module) -
     return frozen_prelu(h, bias, frozen, activation.weight)
 
 
-def _padded_product(x: Tensor | SparseBlocks, weight: Tensor) -> Tensor:
+def product(x: Tensor | SparseBlocks, weight: Tensor) -> Tensor:
     """``x @ weight`` where ``x`` may have columns of zeros at its end (``propagate`` appends them on a GPU)."""
     missing = x.shape[1] - weight.shape[0]
     return x @ (F.pad(weight, (0, 0, 0, missing)) if missing else weight)
@@ -127,7 +160,7 @@ class Encoder(nn.Module):
         for depth, (weight, bias, norm, activation) in enumerate(
             zip(self.weights, self.biases, self.norms, self.activations, strict=True)
         ):
-            h = _padded_product(h, weight)
+            h = product(h, weight)
             if depth > 0:
                 h = inputs.adjacency @ h
             h = _activate(h, bias, norm, activation)
@@ -150,3 +183,74 @@ class Predictor(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         hidden = _activate(h @ self.weight_in, self.bias_in, self.norm, self.activation)
         return torch.addmm(self.bias_out, hidden, self.weight_out)
+
+
+class GCNInputs(NamedTuple):
+    """What the compared methods' encoders read; AFGRL itself needs no messages after its first product."""
+
+    x: Tensor | SparseBlocks  # [n, f]
+    links: Links  # the edges and a loop at each node
+    weight: Tensor  # [e] of D^-1/2 (A + I) D^-1/2
+
+
+def gcn_inputs(graph: Graph, *, to_sum_one: bool) -> GCNInputs:
+    found = links(graph)
+    return GCNInputs(features(graph, to_sum_one=to_sum_one), found, gcn_weights(found))
+
+
+class GCN(nn.Module):
+    """GCN layers ``act(norm(S(XW) + b))`` over links whose weights come with each call."""
+
+    def __init__(
+        self, widths: Sequence[int], activation: Activation, normalisation: Normalisation, rng: torch.Generator
+    ) -> None:
+        super().__init__()
+        pairs = list(itertools.pairwise(widths))
+        self.weights = nn.ParameterList(weight_matrix(n_in, n_out, rng) for n_in, n_out in pairs)
+        # Batch norm would take any bias away again.
+        biased = pairs if normalisation != "batch" else []
+        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(n_out)) for _, n_out in biased)
+        self.norms = nn.ModuleList(norm_layer(normalisation, n_out, momentum=0.01) for _, n_out in pairs)
+        self.activations = nn.ModuleList(activation_layer(activation) for _ in pairs)
+
+    def forward(self, inputs: GCNInputs, weight: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
+        """With other weights of the links than the graph's own, and with some features only (``kept``, 1 or 0)."""
+        h: Tensor | SparseBlocks = inputs.x
+        along = inputs.weight if weight is None else weight
+        for depth, matrix in enumerate(self.weights):
+            # A feature that is masked for all nodes is a row of the weights that counts nothing.
+            messages = product(h, matrix if kept is None or depth else kept.unsqueeze(1) * matrix)
+            h = self.activate(depth, gather(inputs.links, along, messages))
+        assert isinstance(h, Tensor)
+        return h
+
+    def activate(self, depth: int, h: Tensor) -> Tensor:
+        """What follows the messages of a layer."""
+        activated: Tensor = self.activations[depth](self.norms[depth](h + self.biases[depth] if self.biases else h))
+        return activated
+
+
+def shuffled(n: int, rng: torch.Generator) -> Tensor:
+    """A random order of n nodes, without a shape that follows the data, so that it can be recorded."""
+    return torch.rand(n, device=rng.device, generator=rng).argsort()
+
+
+class MLP(nn.Module):
+    """Linear, activation, linear."""
+
+    def __init__(self, n_in: int, hidden: int, n_out: int, activation: nn.Module, rng: torch.Generator) -> None:
+        super().__init__()
+        self.weight_in, self.bias_in = _linear(n_in, hidden, rng)
+        self.weight_out, self.bias_out = _linear(hidden, n_out, rng)
+        self.activation = activation
+
+    def forward(self, h: Tensor) -> Tensor:
+        hidden = self.activation(torch.addmm(self.bias_in, h, self.weight_in))
+        return torch.addmm(self.bias_out, hidden, self.weight_out)
+
+
+def _linear(n_in: int, n_out: int, rng: torch.Generator) -> tuple[nn.Parameter, nn.Parameter]:
+    """Weights [n_in, n_out] and biases as ``nn.Linear`` draws them, which is what the authors of these methods use."""
+    bound = n_in**-0.5
+    weight, bias = (torch.empty(shape).uniform_(-bound, bound, generator=rng) for shape in ((n_in, n_out), (n_out,)))
+    return nn.Parameter(weight), nn.Parameter(bias)

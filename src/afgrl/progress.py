@@ -29,11 +29,12 @@ def progress_bar(config: Settings, step: int) -> Iterator[Callback]:
 
         def show(state: State, loss: Tensor) -> None:
             # The loss is read as rarely as History reads it: each reading waits for the GPU.
-            if state.step % LOG_EVERY == 0 or state.step in (1, config.epochs):
+            if state.step % LOG_EVERY == 0 or state.step in (1, state.last):
                 speed = bar.tasks[0].speed
                 bar.update(
                     task,
                     completed=state.step,
+                    total=state.last,
                     loss=f"{loss.item():.4f}",
                     speed=f"{speed:.1f}" if speed else "–",
                 )

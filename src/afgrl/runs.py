@@ -135,6 +135,14 @@ class Run:
         self._need("embeddings.parquet", "the training has not finished; `afgrl fit … --resume` goes on with it")
         return read_embedding(self.path / "embeddings.parquet")
 
+    def save_predictions(self, classes: np.ndarray) -> None:
+        """Of a supervised method: the class of each node by each split, [s, n]."""
+        self._replace("predictions.npz", lambda path: _save_array(path, classes))
+
+    def predictions(self) -> np.ndarray | None:
+        file = self.path / "predictions.npz"
+        return np.load(file)["classes"] if file.exists() else None
+
     def save_splits(self, splits: Splits) -> None:
         self._replace("splits.npz", splits.save)
 
@@ -174,6 +182,11 @@ def replace_file(final: Path, write: Callable[[Path], Any]) -> None:
         os.replace(temporary, final)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _save_array(path: Path, classes: np.ndarray) -> None:
+    with open(path, "wb") as file:  # numpy would add .npz to a name without it
+        np.savez_compressed(file, classes=classes)
 
 
 def write_embedding(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:

@@ -65,6 +65,8 @@ def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
 def bench(answer: dict[str, Any]) -> list[Table]:
     """Epochs and stages. Times of a CPU stand only as ratios: they differ from machine to machine and hour to hour."""
     absolute = answer["device"].startswith(("NVIDIA", "AMD"))
+    if "methods" in answer:
+        return [_method_epochs(answer, absolute)]
     times = ["plain ms", "fast ms", "limit ms"] if absolute else []
     epochs, stages = (
         _table(*left, right=[*times, "faster", "of limit", *right], no_wrap=True)
@@ -81,6 +83,20 @@ def bench(answer: dict[str, Any]) -> list[Table]:
     for row in answer["stages"]:
         stages.add_row(row["dataset"], row["stage"], *_speeds(row, absolute))
     return [epochs, stages]
+
+
+def _method_epochs(answer: dict[str, Any], absolute: bool) -> Table:
+    times = ["plain ms", "fast ms"] if absolute else []
+    table = _table("graph", "method", right=[*times, "faster", "peak GiB"])
+    table.title = f"{answer['device']}, torch {answer['versions']['torch']}"
+    table.caption = f"An epoch by the {answer['recipe']} recipe. Faster: than the reference; –: it does not fit."
+    for row in answer["methods"]:
+        name = row["dataset"] + (" *" if row["graph"] == "synthetic" else "")
+        cells = ["–" if row[key] is None else f"{row[key]:.2f}" for key in ("reference_ms", "fast_ms")]
+        faster = "–" if row["speedup"] is None else f"{row['speedup']:.1f} x"
+        memory = f"{row['peak_bytes'] / 2**30:.2f}" if row["peak_bytes"] else "–"
+        table.add_row(name, row["method"], *(cells if absolute else []), faster, memory)
+    return table
 
 
 def _speeds(row: dict[str, Any], absolute: bool) -> list[str]:

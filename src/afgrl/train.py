@@ -19,7 +19,7 @@ from afgrl.config import Settings
 from afgrl.errors import AfgrlError, Interrupted, UserError
 from afgrl.graph import Graph
 from afgrl.methods import method_class
-from afgrl.methods.base import Method
+from afgrl.methods.base import Method, Size
 from afgrl.nn import Progress
 from afgrl.ops import Adam, is_fast
 from afgrl.steps import RecordedSteps, plain_step, side_stream
@@ -35,11 +35,17 @@ class State:
     method: Method
     optimizer: Adam
     rng: torch.Generator
+    last: int  # the epoch training ends with; patience may bring it forward
+    lowest: Tensor  # [] the lowest loss so far
+    waited: Tensor  # [] int64, epochs since then
     step: int = 0
 
     def to_checkpoint(self) -> dict[str, Any]:
         return {
             "step": self.step,
+            "last": self.last,
+            "lowest": self.lowest,
+            "waited": self.waited,
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "rng": self.rng.get_state(),
@@ -49,7 +55,9 @@ class State:
         self.method.load_state_dict(checkpoint["method"])
         self.optimizer.load_state_dict(checkpoint["optimizer"])
         self.rng.set_state(checkpoint["rng"].cpu())
-        self.step = checkpoint["step"]
+        self.step, self.last = checkpoint["step"], checkpoint["last"]
+        self.lowest.copy_(checkpoint["lowest"])
+        self.waited.copy_(checkpoint["waited"])
 
     def is_finite(self) -> bool:
         return all(bool(torch.isfinite(parameter).all()) for parameter in self.method.parameters())
@@ -58,28 +66,51 @@ class State:
 def start(method: str, config: Settings, graph: Graph, device: torch.device) -> tuple[State, Any]:
     """A state before its first epoch, and the method's inputs; the same numbers whatever the device."""
     first_parameters = torch.Generator().manual_seed(config.seed)
-    model = method_class(method)(config, graph.n_features, first_parameters).to(device)
+    model = method_class(method)(config, Size(graph.n, graph.n_features), first_parameters).to(device)
     inputs = model.prepare(graph.to(device))
     model.begin(inputs)
-    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = Adam(learned, config.learning_rate, weight_decay=config.weight_decay, decoupled=True)
-    return State(model, optimizer, torch.Generator(device).manual_seed(config.seed)), inputs
+    learned: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    learned = learned or [
+        torch.empty(0, device=device)
+    ]  # an optimiser wants a tensor, also if there is nothing to learn
+    decay, decoupled = config.weight_decay, model.decoupled_decay
+    optimizer = Adam(learned, config.learning_rate, weight_decay=decay, decoupled=decoupled)
+    rng = torch.Generator(device).manual_seed(config.seed)
+    lowest, waited = torch.tensor(torch.inf, device=device), torch.tensor(0, device=device)
+    assert config.epochs is not None, "the settings must be adapted to a graph first"
+    return State(model, optimizer, rng, config.epochs, lowest, waited), inputs
 
 
 def train(state: State, inputs: Any, callbacks: Sequence[Callback] = ()) -> None:
     """Train from where the state is to the last epoch."""
-    method, config, device = state.method, state.method.config, state.rng.device
+    method, optimizer, epochs = state.method, state.optimizer, state.method.config.epochs
     method.train()
-    parts = (method, state.optimizer, state.rng, inputs)
+    parts = (method, optimizer, state.rng, inputs)
     # Recorded only where it pays: on a GPU, unless the references are asked for.
-    step = RecordedSteps(*parts) if device.type == "cuda" and is_fast() else partial(plain_step, *parts)
-    with side_stream(device):
-        while state.step < config.epochs:
+    step = RecordedSteps(*parts) if state.rng.device.type == "cuda" and is_fast() else partial(plain_step, *parts)
+    rate = None
+    with side_stream(state.rng.device):
+        while state.step < state.last:
+            former, rate = rate, method.learning_rate(Progress(state.step, epochs))
+            if rate != former:
+                optimizer.set_learning_rate(rate)
             loss = step()
-            method.after_step(Progress(state.step + 1, config.epochs))
+            method.after_step(Progress(state.step + 1, epochs))
             state.step += 1
+            _lose_patience(state, loss)
             for callback in callbacks:
                 callback(state, loss)
+
+
+def _lose_patience(state: State, loss: Tensor) -> None:
+    """Let this epoch be the last if the loss has not fallen for too long. That is looked up every few epochs only."""
+    patience = state.method.config.patience
+    if not patience:
+        return
+    state.waited.copy_(torch.where(loss < state.lowest, 0, state.waited + 1))
+    state.lowest.copy_(torch.minimum(state.lowest, loss))
+    if state.step % LOG_EVERY == 0 and int(state.waited) >= patience:
+        state.last = state.step
 
 
 class History:
@@ -89,7 +120,7 @@ class History:
         self.write = write
 
     def __call__(self, state: State, loss: Tensor) -> None:
-        if state.step % LOG_EVERY and state.step not in (1, state.method.config.epochs):
+        if state.step % LOG_EVERY and state.step not in (1, state.last):
             return
         value = loss.item()
         if not torch.isfinite(loss):
@@ -114,15 +145,15 @@ class Checkpoints:
     def __call__(self, state: State, loss: Tensor) -> None:
         stopping = self.stop is not None and self.stop.is_set()
         due = self.every and (state.step % self.every == 0 or time.monotonic() - self.saved_at > self.seconds)
-        if not (stopping or due or state.step == state.method.config.epochs):
+        if not (stopping or due or state.step == state.last):
             return
         # A finite loss can still give an infinite gradient: look at what would be saved.
         if not (torch.isfinite(loss) and state.is_finite()):
             raise _diverged(state.step, loss.item())
         self.save(state.to_checkpoint())
         self.saved_at = time.monotonic()
-        if stopping and state.step < state.method.config.epochs:
-            raise Interrupted(f"Interrupted after epoch {state.step} of {state.method.config.epochs}.")
+        if stopping and state.step < state.last:
+            raise Interrupted(f"Interrupted after epoch {state.step} of {state.last}.")
 
 
 def _diverged(step: int, loss: float) -> AfgrlError:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from afgrl.bench.measure import implementation, median_seconds, peak_memory, recorded
+from afgrl.bench.epochs import epoch
+from afgrl.bench.measure import implementation, median_seconds, recorded
 from afgrl.errors import AfgrlError
 from afgrl.estimate import Workload, arithmetic
 from afgrl.estimate import peak_memory as predicted_memory
@@ -19,7 +20,7 @@ from afgrl.methods.afgrl import AFGRLConfig, AFGRLMethod, Inputs
 from afgrl.nn import Progress, follow
 from afgrl.ops import Propagated, kmeans, pair_loss, propagate, random_rows
 from afgrl.positives import nearest
-from afgrl.steps import RecordedSteps, matmul_precision, plain_step, side_stream
+from afgrl.steps import matmul_precision, plain_step, side_stream
 from afgrl.train import State, start
 
 
@@ -34,9 +35,11 @@ class Subject:
     def epochs(self, rates: dict[str, float]) -> dict[str, Any]:
         work = Workload.of(self.graph, self.device.type)
         needed = arithmetic(self.config, work)
-        reference, _ = self._epoch("reference", self.config)
-        fast, peak = self._epoch("auto", self.config)
-        warm, _ = self._epoch("auto", self.config.model_copy(update={"warm_start": True}))
+        warmer = self.config.model_copy(update={"warm_start": True})
+        (reference, _), (fast, peak), (warm, _) = (
+            epoch("afgrl", config, self.graph, self.device, choice, self.seconds)
+            for choice, config in (("reference", self.config), ("auto", self.config), ("auto", warmer))
+        )
         return {
             "reference_ms": 1e3 * reference,
             "fast_ms": 1e3 * fast,
@@ -47,25 +50,6 @@ class Subject:
             "peak_bytes": peak,
             "predicted_bytes": predicted_memory(self.config, work),
         }
-
-    def _epoch(self, choice: str, config: AFGRLConfig) -> tuple[float, int | None]:
-        """Seconds of an epoch, on average from one search for positives to the next, and bytes at most in use."""
-        with implementation(choice), peak_memory(self.device) as peak:
-            state, inputs = start("afgrl", config, self.graph, self.device)
-            state.method.train()
-            parts = (state.method, state.optimizer, state.rng, inputs)
-            records = self.device.type == "cuda" and choice == "auto"
-            step = RecordedSteps(*parts) if records else lambda: plain_step(*parts)
-
-            def from_search_to_search() -> None:
-                for _ in range(config.refresh_every):
-                    step()
-                    state.step += 1
-                    state.method.after_step(Progress(min(state.step, 1000), 1000))
-
-            with side_stream(self.device):
-                seconds = median_seconds(from_search_to_search, self.device, self.seconds) / config.refresh_every
-        return seconds, peak[0]
 
     def stages(self, rates: dict[str, float]) -> list[dict[str, Any]]:
         """Of each part of an epoch: the reference, the fast path, the limit."""

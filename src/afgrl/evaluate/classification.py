@@ -65,6 +65,12 @@ def adam_probe(embedding: Any, y: Any, splits: Splits, generator: torch.Generato
     return validation, test
 
 
+def prediction_accuracies(classes: Any, y: Any, splits: Splits) -> list[float]:
+    """Test accuracy per split, in percent, of classes [s, n] that were predicted elsewhere."""
+    right, test = np.asarray(classes) == np.asarray(y), splits.roles == TEST
+    return [float(100 * row[part].mean()) for row, part in zip(right, test, strict=True)]
+
+
 def _adam(features: Tensor, y: Tensor, mask: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
     """Weights [s, d, c] and biases [s, 1, c] after the paper's 100 steps."""
     share = (mask / mask.sum(1, keepdim=True)).to(features.dtype).unsqueeze(2)  # [s, m, 1] in the split's mean

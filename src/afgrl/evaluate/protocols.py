@@ -9,7 +9,7 @@ import torch
 
 from afgrl.data.splits import Splits
 from afgrl.errors import UserError
-from afgrl.evaluate.classification import adam_probe, logistic_probe
+from afgrl.evaluate.classification import adam_probe, logistic_probe, prediction_accuracies
 from afgrl.evaluate.clustering import cluster_scores
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
@@ -33,6 +33,12 @@ def label_free(embedding: Any, y: Any, splits: Splits, seed: int = 0) -> dict[st
             for name, value in similarity_scores(embedding, y).items()
         },
     }
+
+
+def predicted(classes: Any, y: Any, splits: Splits) -> dict[str, dict[str, Score]]:
+    """The classification of a method that was taught by each split's labels: ``classes`` is [s, n]."""
+    accuracies = prediction_accuracies(classes, y, splits)
+    return {"classification": {"accuracy": _score("accuracy", accuracies, LABEL_FREE, f"supervised, {splits.name}")}}
 
 
 def snapshot(embedding: Any, y: Any, splits: Splits, epoch: int, seed: int = 0) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pkgutil
 from functools import cache
 
 from afgrl.errors import unknown
-from afgrl.methods.base import Method
+from afgrl.methods.base import Method, Size
 
 
 @cache
@@ -29,4 +29,4 @@ def method_class(name: str) -> type[Method]:
     return methods()[name]
 
 
-__all__ = ["Method", "method_class", "methods"]
+__all__ = ["Method", "Size", "method_class", "methods"]

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from afgrl.config import Settings
 from afgrl.graph import Graph
-from afgrl.methods.base import Method
+from afgrl.methods.base import Method, Size
 from afgrl.nn import Encoder, Normalisation, Predictor, Progress, Schedule, calibrate, follow, target_decay
 from afgrl.ops import Aside, PairMatrix, Propagated, kmeans, pair_loss, pair_matrix, propagate, random_rows
 from afgrl.ops.kmeans_faiss import kmeans_faiss
@@ -87,10 +87,10 @@ class AFGRLMethod(Method):
     Config = AFGRLConfig
     config: AFGRLConfig
 
-    def __init__(self, config: AFGRLConfig, n_features: int, rng: torch.Generator) -> None:
-        super().__init__(config, n_features, rng)
+    def __init__(self, config: AFGRLConfig, size: Size, rng: torch.Generator) -> None:
+        super().__init__(config, size, rng)
         assert config.n_hops is not None, "the settings must be adapted to a graph first"
-        width = n_features * (config.n_hops + 1)
+        width = size.n_features * (config.n_hops + 1)
         self.encoder = Encoder(width, config.n_components, config.n_layers, config.normalisation, rng)
         self.predictor = Predictor(config.n_components, config.predictor_width, config.normalisation, rng)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)

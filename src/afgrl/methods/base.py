@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from afgrl.config import Settings
+from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.nn import Progress
+
+
+class Size(NamedTuple):
+    """Of the graph a method is made for."""
+
+    n_nodes: int
+    n_features: int
 
 
 class Method(nn.Module, ABC):
@@ -21,13 +30,22 @@ class Method(nn.Module, ABC):
     """
 
     name: ClassVar[str]  # the word of --method
+    _here: Tensor
     Config: ClassVar[type[Settings]]
+    trains: ClassVar[bool] = True  # False: the vectors are there without a single step
+    is_inductive: ClassVar[bool] = True  # False: it knows the nodes of its own graph only
+    decoupled_decay: ClassVar[bool] = True  # AdamW; False: Adam, whose weight decay is part of the gradient
 
-    def __init__(self, config: Any, n_features: int, rng: torch.Generator) -> None:
+    def __init__(self, config: Any, size: Size, rng: torch.Generator) -> None:
         """Draws the first parameters from ``rng``, a generator on the CPU: they are the same on every device."""
         super().__init__()
-        self.config = config
-        self.n_features = n_features
+        self.config, self.size = config, size
+        self.register_buffer("_here", torch.empty(0), persistent=False)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is, also without a parameter."""
+        return self._here.device
 
     @abstractmethod
     def prepare(self, graph: Graph) -> Any:
@@ -48,6 +66,11 @@ class Method(nn.Module, ABC):
         """
         return None
 
+    def learning_rate(self, progress: Progress) -> float:
+        """Of the step that comes next."""
+        rate: float = self.config.learning_rate
+        return rate
+
     def after_step(self, progress: Progress) -> None:
         """Called after each optimiser step."""
 
@@ -62,3 +85,36 @@ class Method(nn.Module, ABC):
     def embed(self, graph: Graph) -> Tensor:
         """The vectors of all nodes of a graph, also one never trained on: [n, d] float32."""
         return self.represent(self.prepare(graph))
+
+
+class FreeSettings(Settings):
+    epochs: int | None = Field(0, ge=0, le=0, description="there is no training")
+
+
+class TrainingFree(Method):
+    """A method whose vectors follow from the graph alone."""
+
+    trains = False
+    Config: ClassVar[type[Settings]] = FreeSettings
+
+    def loss(self, inputs: Any, rng: torch.Generator) -> Tensor:
+        raise AssertionError(f"{self.name} does not train")
+
+
+class NodeTable(Method):
+    """A method that learns a vector for each node of one graph, and knows no other nodes."""
+
+    is_inductive = False
+    fingerprint: Tensor  # [] int64, of that graph
+
+    def __init__(self, config: Any, size: Size, rng: torch.Generator) -> None:
+        super().__init__(config, size, rng)
+        self.register_buffer("fingerprint", torch.zeros((), dtype=torch.int64))
+
+    def embed(self, graph: Graph) -> Tensor:
+        if graph.fingerprint != int(self.fingerprint):
+            raise UserError(
+                f"The method {self.name!r} learns a vector for each node of one graph and cannot embed another; "
+                "afgrl, bgrl, grace, gca, dgi, gmi and mvgrl can."
+            )
+        return super().embed(graph)

@@ -68,6 +68,15 @@ def factored_nnz(nnz: int, nnz_adjacency: int, n_hops: int) -> int:
     return nnz + nnz_adjacency if n_hops == 0 else (n_hops + 1) * nnz + nnz_adjacency * n_hops * (n_hops + 1) // 2
 
 
+def features(graph: Graph, *, to_sum_one: bool) -> Tensor | SparseBlocks:
+    """X as a layer's input, which can be multiplied with weights; ``to_sum_one`` scales the rows to sums of 1."""
+    x = unit_sums(graph.x) if to_sum_one else graph.x
+    if x.layout == torch.sparse_csr and not x.is_cuda:
+        sparse = is_fast() and pays(x.values().numel(), graph.n, graph.n_features)
+        return SparseBlocks((factors(x),)) if sparse else x.to_dense()
+    return _compact(x)
+
+
 def hops(graph: Graph, n_hops: int) -> Tensor:
     """``[X | SX | … | SʰX]`` as a table, dense or CSR, with rows of each block at one length."""
     return _compact(_table(smoothing(graph), _thawed(graph), n_hops))
@@ -110,6 +119,15 @@ def _smooth(adjacency: Tensor, x: Tensor) -> Tensor:
 def unit_rows(x: Tensor) -> Tensor:
     """Rows scaled to Euclidean length 1, dense or CSR; rows of zeros stay."""
     return F.normalize(x) if x.layout != torch.sparse_csr else _scale_rows(x, 1 / row_lengths(x))
+
+
+def unit_sums(x: Tensor) -> Tensor:
+    """Rows scaled so that their absolute values sum to 1, dense or CSR; rows of zeros stay."""
+    if x.layout != torch.sparse_csr:
+        return F.normalize(x, p=1.0)
+    row = torch.repeat_interleave(x.crow_indices().diff())
+    total = x.values().new_zeros(x.shape[0]).index_add_(0, row, x.values().abs())
+    return _scale_rows(x, 1 / total.clamp(min=1e-12))
 
 
 def row_lengths(x: Tensor) -> Tensor:

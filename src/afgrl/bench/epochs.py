@@ -1,0 +1,84 @@
+"""An epoch of any method: how long it takes, what it needs, and whether both paths compute the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from afgrl.bench.measure import implementation, median_seconds, peak_memory
+from afgrl.config import Settings
+from afgrl.errors import AfgrlError
+from afgrl.graph import Graph
+from afgrl.methods.supervised_gcn import SupervisedGCNMethod
+from afgrl.nn import Progress
+from afgrl.steps import RecordedSteps, matmul_precision, plain_step, side_stream
+from afgrl.train import State, start
+
+# Of the gradient of a first step, relative to its length: rounding of tf32 and bf16 on a GPU, sums in another order.
+BOUND = {"cuda": 2e-2, "cpu": 1e-3}
+
+
+def epoch(
+    method: str, config: Settings, graph: Graph, device: torch.device, choice: str, seconds: float
+) -> tuple[float, int | None]:
+    """Seconds of an epoch, on average from one search for positives to the next, and bytes at most in use."""
+    every = getattr(config, "refresh_every", 1)
+    with implementation(choice), peak_memory(device) as peak:
+        state, inputs = begun(method, config, graph, device)
+        parts = (state.method, state.optimizer, state.rng, inputs)
+        step = RecordedSteps(*parts) if device.type == "cuda" and choice == "auto" else lambda: plain_step(*parts)
+
+        def from_search_to_search() -> None:
+            for _ in range(every):
+                step()
+                state.step += 1
+                state.method.after_step(Progress(min(state.step, 1000), 1000))
+
+        with side_stream(device):
+            taken = median_seconds(from_search_to_search, device, seconds) / every
+    return taken, peak[0]
+
+
+def begun(method: str, config: Settings, graph: Graph, device: torch.device) -> tuple[State, Any]:
+    state, inputs = start(method, config, graph, device)
+    state.method.train()
+    if isinstance(state.method, SupervisedGCNMethod):  # any labels take the same time
+        node, split = torch.arange(graph.n), torch.arange(state.method.config.n_splits)[:, None]
+        part = (node + split) % 10
+        state.method.learn_from(node % state.method.config.n_classes, part == 0, part == 1)
+    return state, inputs
+
+
+def compare(method: str, config: Settings, graph: Graph, device: torch.device, seconds: float) -> dict[str, Any]:
+    """The reference and the fast path of a method; where they disagree, or the reference has no room, that is said."""
+    fast, peak = epoch(method, config, graph, device, "auto", seconds)
+    try:
+        distance = disagreement(method, config, graph, device)
+        reference, _ = epoch(method, config, graph, device, "reference", seconds)
+    except torch.OutOfMemoryError:  # all n² similarities of a contrast may not fit
+        return {"reference_ms": None, "fast_ms": 1e3 * fast, "speedup": None, "peak_bytes": peak, "gradient": None}
+    if not distance <= BOUND[device.type]:
+        raise AfgrlError(
+            f"The fast path and the reference of {method} disagree: their gradients differ by {distance:.1e}, "
+            f"where {BOUND[device.type]:.0e} is allowed; nothing is reported."
+        )
+    return {
+        "reference_ms": 1e3 * reference, "fast_ms": 1e3 * fast, "speedup": reference / fast, "peak_bytes": peak,
+        "gradient": distance,
+    }  # fmt: skip
+
+
+def disagreement(method: str, config: Settings, graph: Graph, device: torch.device) -> float:
+    """|g - g'| / |g'| of the gradients of a first step, from the same draws."""
+    plain, fast = (_gradient(method, config, graph, device, choice) for choice in ("reference", "auto"))
+    return float((plain - fast).norm() / plain.norm().clamp(min=1e-30))
+
+
+def _gradient(method: str, config: Settings, graph: Graph, device: torch.device, choice: str) -> Tensor:
+    with implementation(choice), matmul_precision(config.precision), side_stream(device):
+        state, inputs = begun(method, config, graph, device)
+        state.method.loss(inputs, state.rng).backward()
+        grads = [parameter.grad for parameter in state.method.parameters() if parameter.grad is not None]
+        return torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()

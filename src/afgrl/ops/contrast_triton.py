@@ -1,0 +1,186 @@
+"""``info_nce`` on a GPU, in the manner of flash attention: no similarity ever reaches memory.
+
+A program takes a tile of rows and walks over tiles of all rows. Forward it sums what they are alike; backward it
+computes that once more and sums the rows themselves, weighted by it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.ops.dispatch import Precision
+from afgrl.ops.rows_triton import INTERPRETED, WIDTH, padded_rows, tiled
+
+# How tl.dot shall multiply float32 operands.
+DOT = {"float32": "ieee", "tf32": "tf32", "bf16": "tf32"}
+MULTIPROCESSORS = 132  # of an H200; where there are others, more of them wait at the end
+
+
+@dataclass(frozen=True)
+class Tiles:
+    queries: int
+    keys: int
+    warps: int
+    stages: int
+    depth: int = 0  # columns in a step of the forward product; 0: all, and the queries stay in shared memory
+
+
+# By the width of the padded rows, at least 128. All compile for an H200 without a spill, in its 227 KB of shared
+# memory; with 128 keys a product waits for the matrix units, with 64 as much for shared memory.
+DENOMINATOR: dict[Precision, dict[int, Tiles]] = {
+    "bf16": {
+        # Two programs fit a multiprocessor: one multiplies while the other takes exponentials.
+        128: Tiles(128, 128, warps=8, stages=2),
+        256: Tiles(128, 128, warps=8, stages=2),
+        512: Tiles(128, 256, warps=8, stages=3, depth=64),
+    },
+    "tf32": {
+        128: Tiles(128, 64, warps=8, stages=2),
+        256: Tiles(128, 128, warps=4, stages=3, depth=32),
+        512: Tiles(128, 128, warps=4, stages=3, depth=32),
+    },
+    # Without matrix units all operands of a step pass through registers: these hold no more columns.
+    "float32": dict.fromkeys((128, 256, 512), Tiles(64, 64, warps=8, stages=3, depth=32)),
+}
+# The sum of the rows takes queries × width registers: at most half of what there are.
+PUSH: dict[Precision, dict[int, Tiles]] = {
+    "bf16": {
+        128: Tiles(128, 128, warps=8, stages=3),
+        256: Tiles(128, 64, warps=8, stages=3),
+        512: Tiles(64, 64, warps=8, stages=2),
+    },
+    "tf32": {
+        128: Tiles(128, 64, warps=8, stages=2),
+        256: Tiles(64, 64, warps=8, stages=2),
+        512: Tiles(32, 32, warps=8, stages=2),
+    },
+    "float32": {
+        128: Tiles(64, 64, warps=8, stages=2),
+        256: Tiles(64, 32, warps=8, stages=2),
+        512: Tiles(32, 32, warps=8, stages=2),
+    },
+}
+
+
+def denominator_kernel(unit: Tensor, temperature: float, precision: Precision, tiles: Tiles | None = None) -> Tensor:
+    """Σ_j exp((cosine - 1) / τ) over all rows j but the own: [n]."""
+    rows, size = _padded(unit, precision, DENOMINATOR, tiles)
+    query_tiles, key_tiles = rows.shape[0] // size.queries, rows.shape[0] // size.keys
+    splits = _splits(query_tiles, key_tiles)
+    total = torch.empty(splits, rows.shape[0], device=unit.device)
+    depth = size.depth or rows.shape[1]
+    _denominator[(query_tiles, splits)](
+        tiled(rows, size.queries, depth), tiled(rows, size.keys, depth), total,
+        math.log2(math.e) / temperature, unit.shape[0], rows.shape[0], key_tiles, triton.cdiv(key_tiles, splits),
+        DOT=DOT[precision], WIDEN=INTERPRETED, WIDTH=rows.shape[1], DEPTH=depth,
+        BLOCK_Q=size.queries, BLOCK_N=size.keys, num_warps=size.warps, num_stages=size.stages,
+    )  # fmt: skip
+    return total.sum(0)[: unit.shape[0]]
+
+
+def push_kernel(
+    unit: Tensor, inverse: Tensor, temperature: float, precision: Precision, tiles: Tiles | None = None
+) -> Tensor:
+    """Σ_j exp((cosine - 1) / τ) (1/D_i + 1/D_j) U_j over all rows j but the own, of rows U and 1/D ``inverse``."""
+    n, d = unit.shape
+    rows, size = _padded(unit, precision, PUSH, tiles)
+    query_tiles, key_tiles = rows.shape[0] // size.queries, rows.shape[0] // size.keys
+    splits = _splits(query_tiles, key_tiles)
+    push = torch.empty(splits, *rows.shape, device=unit.device)
+    _push[(query_tiles, splits)](
+        tiled(rows, size.queries, rows.shape[1]), tiled(rows, size.keys, rows.shape[1]),
+        F.pad(inverse, (0, rows.shape[0] - n)), push,
+        math.log2(math.e) / temperature, n, rows.shape[0], key_tiles, triton.cdiv(key_tiles, splits),
+        DOT=DOT[precision], WIDEN=INTERPRETED, WIDTH=rows.shape[1],
+        BLOCK_Q=size.queries, BLOCK_N=size.keys, num_warps=size.warps, num_stages=size.stages,
+    )  # fmt: skip
+    return push.sum(0)[:n, :d]
+
+
+def _padded(
+    unit: Tensor, precision: Precision, table: dict[Precision, dict[int, Tiles]], tiles: Tiles | None
+) -> tuple[Tensor, Tiles]:
+    """The rows with zeros up to whole tiles and to a width that is a power of two, and the tiles for them."""
+    d = unit.shape[1]
+    width = max(WIDTH, triton.next_power_of_2(d))
+    size = tiles or table[precision][max(128, width)]
+    unit = unit if width == d else F.pad(unit, (0, width - d))
+    return padded_rows(unit, precision, multiple=max(size.queries, size.keys), unit=False)[0], size
+
+
+def _splits(query_tiles: int, key_tiles: int) -> int:
+    """Into how many parts the keys go: as few as keep nine in ten multiprocessors busy to the end, else the best.
+
+    At most 16, for each has sums of its own.
+    """
+    most = max(1, min(16, key_tiles // 4))
+    rounds = [query_tiles * splits / MULTIPROCESSORS for splits in range(1, most + 1)]
+    busy = [share / math.ceil(share) for share in rounds]
+    return next((splits for splits, share in enumerate(busy, 1) if share >= 0.9), 1 + busy.index(max(busy)))
+
+
+@triton.jit
+def _denominator(
+    queries, keys, total_to, scale, n, n_rows, key_tiles, tiles_each,
+    DOT: tl.constexpr, WIDEN: tl.constexpr, WIDTH: tl.constexpr, DEPTH: tl.constexpr,
+    BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    first = tl.program_id(0) * BLOCK_Q
+    split = tl.program_id(1)
+    total = tl.zeros([BLOCK_Q], tl.float32)
+    if DEPTH == WIDTH:
+        q = queries.load([first, 0])
+    for tile in range(split * tiles_each, tl.minimum((split + 1) * tiles_each, key_tiles)):
+        cosine = tl.zeros([BLOCK_Q, BLOCK_N], tl.float32)
+        if DEPTH == WIDTH:
+            cosine = _product(q, tl.trans(keys.load([tile * BLOCK_N, 0])), cosine, DOT, WIDEN)
+        else:
+            for start in range(0, WIDTH, DEPTH):
+                part = queries.load([first, start])
+                cosine = _product(part, tl.trans(keys.load([tile * BLOCK_N, start])), cosine, DOT, WIDEN)
+        total += tl.sum(_likeness(cosine, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N), 1)
+    tl.store(total_to + split * n_rows + first + tl.arange(0, BLOCK_Q), total)
+
+
+@triton.jit
+def _push(
+    queries, keys, inverse, push_to, scale, n, n_rows, key_tiles, tiles_each,
+    DOT: tl.constexpr, WIDEN: tl.constexpr, WIDTH: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    first = tl.program_id(0) * BLOCK_Q
+    split = tl.program_id(1)
+    row = first + tl.arange(0, BLOCK_Q)
+    q = queries.load([first, 0])
+    own = tl.load(inverse + row)
+    push = tl.zeros([BLOCK_Q, WIDTH], tl.float32)
+    for tile in range(split * tiles_each, tl.minimum((split + 1) * tiles_each, key_tiles)):
+        k = keys.load([tile * BLOCK_N, 0])
+        other = tl.load(inverse + tile * BLOCK_N + tl.arange(0, BLOCK_N))
+        cosine = _product(q, tl.trans(k), tl.zeros([BLOCK_Q, BLOCK_N], tl.float32), DOT, WIDEN)
+        weight = _likeness(cosine, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N) * (own[:, None] + other[None, :])
+        push = _product(weight.to(k.dtype), k, push, DOT, WIDEN)
+    at = (split * n_rows + row).to(tl.int64)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+    tl.store(push_to + at, push)
+
+
+@triton.jit
+def _product(a, b, total, DOT: tl.constexpr, WIDEN: tl.constexpr):
+    if WIDEN:
+        a, b = a.to(tl.float32), b.to(tl.float32)
+    return tl.dot(a, b, total, input_precision=DOT)
+
+
+@triton.jit
+def _likeness(cosine, first, first_key, scale, n, BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr):
+    """exp((cosine - 1) / τ); 0 of a row with itself, and with those that fill the last tile."""
+    if ((first_key < first + BLOCK_Q) & (first_key + BLOCK_N > first)) | (first_key + BLOCK_N > n):
+        row, key = first + tl.arange(0, BLOCK_Q), first_key + tl.arange(0, BLOCK_N)
+        cosine = tl.where((key[None, :] != row[:, None]) & (key < n)[None, :], cosine, float("-inf"))
+    return tl.exp2(cosine * scale - scale)

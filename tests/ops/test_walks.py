@@ -1,0 +1,185 @@
+import pytest
+import torch
+
+from afgrl.errors import UserError
+from afgrl.graph import Graph
+from afgrl.ops.walks import MAX_TRIES, NONE_ACCEPTED, _slot, biased_walks, neighbourhoods, tries_needed, uniform_walks
+from tests.conftest import communities
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def graph_of(edges, n, *, directed=False):
+    return Graph(torch.ones(n, 1), torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T, directed=directed)
+
+
+@pytest.fixture
+def kite():
+    """A triangle 0-1-2, a square 0-2-3-4 on it and a tail 4-5: all of node2vec's three cases, at degrees 1 to 3."""
+    return graph_of([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (0, 4), (4, 5)], 6)
+
+
+def walks_of(kind, graph, begin, length, rng):
+    lists = neighbourhoods(graph)
+    if kind == "uniform":
+        return uniform_walks(lists, begin, length, rng)
+    return biased_walks(lists, begin, length, 0.5, 2, rng)
+
+
+def second_order(graph, p, q):
+    """node2vec's transition from each pair (previous, current) that is an edge, as it is written down: [n, n, n]."""
+    linked = torch.zeros(graph.n, graph.n, dtype=torch.float64)
+    linked[tuple(graph.edge_index)] = 1
+    chance = torch.zeros(graph.n, graph.n, graph.n, dtype=torch.float64)
+    for previous, current in graph.edge_index.T.tolist():
+        for following in range(graph.n):
+            weight = 1 / p if following == previous else 1 if linked[previous, following] else 1 / q
+            chance[previous, current, following] = weight * linked[current, following]
+    return chance / chance.sum(2, keepdim=True).clamp(min=1e-300)
+
+
+def counted(walk, n):
+    """How often each triple of nodes follows one another: [n, n, n]."""
+    triple = (walk[:, :-2] * n + walk[:, 1:-1]) * n + walk[:, 2:]
+    return torch.bincount(triple.flatten(), minlength=n**3).view(n, n, n).double()
+
+
+def assert_binomial(counts, chance, *, off=0.0):
+    """Counts along the last dimension are draws from ``chance``, up to ``off``. Five standard deviations: among a few
+    hundred numbers that happens by chance once in some thousand tests, and the seed is fixed."""
+    total = counts.sum(-1, keepdim=True)
+    seen = total.squeeze(-1) > 0
+    error = (chance * (1 - chance) * total).sqrt()
+    assert ((counts - total * chance).abs() <= 5 * error + off * total + 1e-9)[seen].all()
+
+
+def test_neighbourhoods_by_hand():
+    lists = neighbourhoods(graph_of([(3, 1), (0, 3)], 5))
+    assert lists.start.tolist() == [0, 1, 2, 2, 4, 4]
+    assert lists.node.tolist() == [3, 3, 0, 1]
+    assert lists.degree.tolist() == [1, 1, 0, 2, 0]
+    source, target = torch.tensor([3, 3, 4, 0, 2]), torch.tensor([1, 4, 4, 3, 0])
+    assert lists.find(source, target)[1].tolist() == [True, False, False, True, False]
+
+
+@pytest.mark.parametrize("kind", ["uniform", "biased"])
+def test_steps_are_edges_and_isolated_nodes_stay(kind, rng):
+    graph = communities()  # its last two nodes are isolated
+    begin = torch.arange(graph.n).repeat(3)
+    walk = walks_of(kind, graph, begin, 17, rng)
+    assert walk.shape == (len(begin), 17)
+    assert walk.dtype == torch.int64
+    assert torch.equal(walk[:, 0], begin)
+    linked = torch.zeros(graph.n, graph.n, dtype=torch.bool)
+    linked[tuple(graph.edge_index)] = True
+    alone = ~linked.any(1)
+    assert alone.sum() == graph.n_isolated > 0
+    assert linked[walk[:, :-1], walk[:, 1:]][~alone[begin]].all()
+    assert (walk == begin.unsqueeze(1))[alone[begin]].all()
+
+
+@pytest.mark.parametrize("kind", ["uniform", "biased"])
+@pytest.mark.parametrize(("n", "edges", "expected"), [(3, [], [0, 0, 0, 0]), (2, [(0, 1)], [0, 1, 0, 1])])
+def test_where_there_is_no_choice(kind, n, edges, expected, rng):
+    graph = graph_of(edges, n)
+    assert walks_of(kind, graph, torch.tensor([0]), 4, rng).tolist() == [expected]
+    assert walks_of(kind, graph, torch.tensor([n - 1]), 1, rng).tolist() == [[n - 1]]
+    assert walks_of(kind, graph, torch.empty(0, dtype=torch.int64), 4, rng).shape == (0, 4)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "biased"])
+def test_directed_edges_are_walked_one_way(kind, rng):
+    graph = graph_of([(0, 1), (1, 2), (2, 0), (2, 3)], 4, directed=True)  # no way leads out of node 3
+    walk = walks_of(kind, graph, torch.zeros(50, dtype=torch.int64), 12, rng)
+    steps = set(zip(walk[:, :-1].flatten().tolist(), walk[:, 1:].flatten().tolist(), strict=True))
+    assert steps == {(0, 1), (1, 2), (2, 0), (2, 3), (3, 3)}
+
+
+@pytest.mark.parametrize("kind", ["uniform", "biased"])
+def test_same_generator_same_walks(kind):
+    graph, begin = communities(), torch.arange(40)
+    first, again, other = (walks_of(kind, graph, begin, 20, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_visits_follow_the_degree(kite, rng):
+    walk = uniform_walks(neighbourhoods(kite), torch.zeros(2000, dtype=torch.int64), 500, rng)[:, 100:]
+    share = torch.bincount(walk.flatten(), minlength=6) / walk.numel()
+    # A kite mixes within some ten steps, so 800,000 visits count as 80,000 independent ones at least: three standard
+    # deviations of a share of 1/4 are then 0.005.
+    assert torch.allclose(share, neighbourhoods(kite).degree / kite.edge_index.shape[1], atol=0.005)
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.25, 4), (4, 0.25), (1, 1), (0.5, 0.5), (100, 1), (0.01, 2)])
+def test_second_order_transitions(kite, p, q, rng):
+    walk = biased_walks(neighbourhoods(kite), torch.arange(6).repeat(1000), 30, p, q, rng)
+    assert_binomial(counted(walk, 6), second_order(kite, p, q), off=NONE_ACCEPTED)
+
+
+def test_second_order_transitions_of_larger_neighbourhoods(rng):
+    graph = communities(n_groups=2, size=8, n_isolated=0)
+    walk = biased_walks(neighbourhoods(graph), torch.arange(16).repeat(500), 30, 0.5, 4, rng)
+    assert_binomial(counted(walk, 16), second_order(graph, 0.5, 4), off=NONE_ACCEPTED)
+
+
+@pytest.mark.parametrize("q", [0.25, 4])
+def test_first_step_is_uniform(kite, q, rng):
+    walk = biased_walks(neighbourhoods(kite), torch.full((20_000,), 2), 2, 0.25, q, rng)
+    assert_binomial(torch.bincount(walk[:, 1], minlength=6).double(), torch.tensor([1, 1, 0, 1, 0, 0]).double() / 3)
+
+
+def test_slots_stay_inside():
+    assert _slot(torch.tensor([0.0, 4.9, 5.0, 0.5, -0.5]), torch.tensor([5, 5, 5, 0, 1])).tolist() == [0, 4, 4, 0, 0]
+
+
+def test_unbiased_is_uniform(kite, rng):
+    lists, begin = neighbourhoods(kite), torch.arange(6).repeat(2000)
+    linked = torch.zeros(6, 6, dtype=torch.float64)
+    linked[tuple(kite.edge_index)] = 1
+    for walk in (uniform_walks(lists, begin, 30, rng), biased_walks(lists, begin, 30, 1, 1, rng, tries=1)):
+        assert_binomial(counted(walk, 6), (linked / linked.sum(1, keepdim=True)).expand(6, 6, 6))
+
+
+def test_one_proposal_is_too_few(kite, rng):
+    walk = biased_walks(neighbourhoods(kite), torch.arange(6).repeat(1000), 30, 0.25, 4, rng, tries=1)
+    with pytest.raises(AssertionError):
+        assert_binomial(counted(walk, 6), second_order(kite, 0.25, 4), off=NONE_ACCEPTED)
+
+
+def test_tries_keep_their_promise():
+    assert tries_needed(1) == 1
+    for q in (0.25, 4, 0.5, 2, 1.01):
+        assert (1 - min(q, 1 / q)) ** tries_needed(q) <= NONE_ACCEPTED
+    assert tries_needed(1e9) == MAX_TRIES
+
+
+@pytest.mark.parametrize(("p", "q"), [(0, 1), (1, -1), (float("nan"), 1)])
+def test_weights_must_be_positive(kite, p, q, rng):
+    with pytest.raises(UserError, match="must be above 0"):
+        biased_walks(neighbourhoods(kite), torch.tensor([0]), 3, p, q, rng)
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", ["uniform", "biased"])
+def test_recorded_on_a_gpu_new_draws_every_time(kind):
+    graph, rng = communities().to("cuda"), torch.Generator("cuda").manual_seed(0)
+    begin = torch.arange(graph.n, device="cuda")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        walks_of(kind, graph, begin, 9, rng)
+        recording = torch.cuda.CUDAGraph()
+        recording.register_generator_state(rng)
+        with torch.cuda.graph(recording, stream=stream):
+            walk = walks_of(kind, graph, begin, 9, rng)
+        drawn = []
+        for _ in range(2):
+            recording.replay()
+            drawn.append(walk.clone())
+    torch.cuda.synchronize()
+    linked = torch.eye(graph.n, dtype=torch.bool, device="cuda")
+    linked[tuple(graph.edge_index)] = True
+    assert not torch.equal(*drawn)
+    for walk in drawn:
+        assert torch.equal(walk[:, 0], begin)
+        assert linked[walk[:, :-1], walk[:, 1:]].all()
