@@ -2,10 +2,14 @@
 
 python -m benchmarks.methods run --datasets photo cs --methods bgrl gca --seeds 0 1 --out part.json
 python -m benchmarks.methods table part.json …      # → results/methods.json, results/methods.md
+
+Scores are measured by several processes at once; times and memory come from `afgrl bench --methods all`, alone on the
+GPU: --out results/bench-methods-nvidia-h200.json.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import statistics
 import sys
@@ -18,7 +22,7 @@ import torch
 from torch import Tensor
 
 from afgrl import evaluate
-from afgrl.config import Settings, published, resolve
+from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
 from afgrl.experiment import lesson_size, teach
 from afgrl.methods import method_class, methods
@@ -79,9 +83,7 @@ def run(datasets: list[str], seeds: list[int], out: Path, methods: list[str], as
 
 def measure(dataset: Dataset, method: str, settings: dict[str, Any], device: torch.device) -> dict[str, Any]:
     config = _config(method, dataset, settings)
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+    gc.collect()  # what the last training left
     began = time.perf_counter()
     state, inputs = start(method, config, dataset.graph, device)
     if isinstance(state.method, SupervisedGCNMethod):
@@ -90,7 +92,6 @@ def measure(dataset: Dataset, method: str, settings: dict[str, Any], device: tor
     train(state, inputs, [look])
     vectors = state.method.represent(inputs)
     _wait(device)
-    look.memory()
     seconds = time.perf_counter() - began - look.seconds
     if not look.records or look.records[-1]["epoch"] != state.step:
         look.evaluate(vectors, state.step)
@@ -101,14 +102,14 @@ def measure(dataset: Dataset, method: str, settings: dict[str, Any], device: tor
         scores["classification"] = picked["classification"] = own["classification"]
     record = {
         "commit": environment(device)["commit"], "dataset": dataset.name, "method": method,
-        "settings": config.model_dump(), "epochs": state.step, "seconds": seconds, "peak_bytes": look.peak,
+        "settings": config.model_dump(), "epochs": state.step, "seconds": seconds,
         "label-free": scores, "paper": picked,
     }  # fmt: skip
     values = [f"{record[way]['classification']['accuracy']['mean']:.2f}" for way in ("paper", "label-free")]
     print(
         dataset.name, method, settings["seed"], *values, f"NMI {scores['clustering']['nmi']['mean']:.3f}",
         f"Sim@5 {scores['similarity']['sim@5']['mean']:.4f}", f"{state.step} epochs {seconds:.1f} s",
-        f"{look.peak / 2**30:.2f} GiB, looked for {look.seconds:.1f}", file=sys.stderr, flush=True,
+        f"looked for {look.seconds:.1f} s", file=sys.stderr, flush=True,
     )  # fmt: skip
     return record
 
@@ -116,35 +117,28 @@ def measure(dataset: Dataset, method: str, settings: dict[str, Any], device: tor
 def _config(method: str, dataset: Dataset, settings: dict[str, Any]) -> Settings:
     cls = method_class(method)
     size = lesson_size(method, dataset) if issubclass(cls, SupervisedGCNMethod) else {}
-    return resolve(cls.Config, published(method, "paper", dataset.name), size, settings).adapted(dataset.graph)
+    return resolve(cls.Config, recipe(method, "paper", dataset.name), size, settings).adapted(dataset.graph)
 
 
 class Looks:
-    """Evaluates now and then, and keeps its own time and memory apart."""
+    """Evaluates now and then, and keeps its own time apart."""
 
     def __init__(self, dataset: Dataset, inputs: Any, epochs: int) -> None:
         self.dataset, self.inputs = dataset, inputs
         self.every = max(1, min(epochs // LOOKS, 500 if epochs < 5000 else epochs))
         self.records: list[dict[str, Any]] = []
-        self.seconds, self.peak = 0.0, 0
+        self.seconds = 0.0
 
     def __call__(self, state: State, loss: Tensor) -> None:
         if state.step % self.every == 0 or state.step == state.last:
             _wait(state.rng.device)
-            self.memory()
             began = time.perf_counter()
             self.evaluate(state.method.represent(self.inputs), state.step)
             _wait(state.rng.device)
             self.seconds += time.perf_counter() - began
-            if torch.cuda.is_available():
-                torch.cuda.reset_peak_memory_stats()
 
     def evaluate(self, vectors: Tensor, epoch: int) -> None:
         self.records.append(evaluate.snapshot(vectors, self.dataset.y, self.dataset.splits, epoch=epoch))
-
-    def memory(self) -> None:
-        if torch.cuda.is_available():
-            self.peak = max(self.peak, torch.cuda.max_memory_allocated())
 
 
 def _wait(device: torch.device) -> None:
@@ -171,18 +165,26 @@ def markdown(merged: dict[str, Any]) -> Iterator[str]:
     yield f"Measured on one {made['device']} with torch {made['versions']['torch']}, commits {commits}. Means over the"
     yield "training seeds, of means over 20 splits; ± is the spread over the splits, then over the seeds. `paper`: the"
     yield f"epoch is picked with labels, as the paper does, among {LOOKS} or more of them; `label-free`:"
-    yield "the last epoch. GiB: the peak of preparation and training. WikiCS is missing: its file was not at hand."
+    yield "the last epoch. Seconds are epochs times what one takes alone on the GPU, GiB the peak of it (`afgrl bench`"
+    yield "`--methods all`; –: not yet measured). WikiCS is missing: its file was not at hand."
+    speeds = _speeds()
     for dataset in DATASETS:
         groups = {name: _group(merged, dataset, name) for name in ORDER}
         if any(groups.values()):
-            yield from _tables(dataset, {name: group for name, group in groups.items() if group})
+            yield from _tables(dataset, {name: group for name, group in groups.items() if group}, speeds)
 
 
 def _group(merged: dict[str, Any], dataset: str, method: str) -> list[dict[str, Any]]:
     return [run for run in merged["runs"] if (run["dataset"], run["method"]) == (dataset, method)]
 
 
-def _tables(dataset: str, groups: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+def _speeds() -> dict[tuple[str, str], dict[str, Any]]:
+    file = RESULTS / "bench-methods-nvidia-h200.json"
+    rows = json.loads(file.read_text())["methods"] if file.exists() else []
+    return {(row["dataset"], row["method"]): row for row in rows}
+
+
+def _tables(dataset: str, groups: dict[str, list[dict[str, Any]]], speeds: dict[Any, Any]) -> Iterator[str]:
     place = DATASETS.index(dataset)
     yield from ("", f"### {dataset}", "", "| method | accuracy: published | `paper` | `label-free` | seconds | GiB |")
     yield "|---|---|---|---|---|---|"
@@ -190,8 +192,10 @@ def _tables(dataset: str, groups: dict[str, list[dict[str, Any]]]) -> Iterator[s
         known = PAPER_ACCURACY.get(name, [None] * 5)[place]
         seen = "–" if name not in PAPER_ACCURACY else "out of memory" if known is None else f"{known:.2f}"
         accuracies = [_accuracy([run[way]["classification"]["accuracy"] for run in group]) for way in PROTOCOLS]
-        seconds, peak = (statistics.mean(run[key] for run in group) for key in ("seconds", "peak_bytes"))
-        yield f"| {name} | {seen} | {' | '.join(accuracies)} | {seconds:.1f} | {peak / 2**30:.2f} |"
+        speed = speeds.get((dataset, name))
+        seconds = f"{statistics.mean(run['epochs'] for run in group) * speed['fast_ms'] / 1e3:.1f}" if speed else "–"
+        peak = f"{speed['peak_bytes'] / 2**30:.2f}" if speed else "–"
+        yield f"| {name} | {seen} | {' | '.join(accuracies)} | {seconds} | {peak} |"
     yield from ("", "| method | protocol | NMI | homogeneity | Sim@5 | Sim@10 |", "|---|---|---|---|---|---|")
     for name, group in groups.items():
         if PAPER_OTHER.get(name, [None] * 5)[place]:

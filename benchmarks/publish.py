@@ -14,6 +14,7 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 SHOWN = {
     ROOT / "README.md": RESULTS / "headline.md",
     ROOT / "docs" / "deviations.md": RESULTS / "deviations.md",
+    ROOT / "docs" / "methods.md": RESULTS / "methods.md",
     ROOT / "docs" / "performance.md": RESULTS / "speed.md",
 }
 

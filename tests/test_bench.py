@@ -7,6 +7,7 @@ from afgrl.bench import DATASETS, bench
 from afgrl.bench import subject as subjects
 from afgrl.bench.measure import implementation, median_seconds
 from afgrl.errors import AfgrlError
+from afgrl.methods import dgi
 from afgrl.ops import is_fast
 from tests.test_cli import afgrl
 
@@ -45,6 +46,33 @@ def test_people_get_a_table_with_ratios_alone_for_a_cpu():
     assert answer.exit_code == 0
     assert "k-means" in answer.stdout
     assert " ms" not in answer.stdout
+
+
+def test_every_method_is_measured(tmp_path):
+    file = tmp_path / "bench.json"
+    small = ["--set", "n_components=8", "--set", "epochs=5"]
+    options = ["--datasets", "demo", "--seconds", "0.02", "--device", "cpu", "--quiet", *small]
+    answer = afgrl("bench", "--methods", "dgi, grace,supervised_gcn,raw", "--json", "--out", file, *options)
+    assert answer.exit_code == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert found == json.loads(file.read_text())
+    assert [row["method"] for row in found["methods"]] == ["dgi", "grace", "supervised_gcn"]  # raw has no epoch
+    for row in found["methods"]:
+        assert row["speedup"] == pytest.approx(row["reference_ms"] / row["fast_ms"])
+        assert row["gradient"] < 1e-3
+    table = afgrl("bench", "--methods", "dgi", *options).stdout
+    assert "dgi" in table
+    assert " ms" not in table  # times of a CPU are ratios only
+    assert afgrl("bench", "--methods", "dgy", *options).exit_code == 2
+
+
+def test_a_method_whose_paths_disagree_is_not_reported(monkeypatch):
+    plain = dgi.gather
+    monkeypatch.setattr(dgi, "gather", lambda *arguments: plain(*arguments) * (1.01 if is_fast() else 1))
+    answer = afgrl("bench", "--methods", "dgi", "--datasets", "demo", "--seconds", "0.02", "--device", "cpu", "--json")
+    assert answer.exit_code == 1
+    assert "dgi disagree" in answer.stderr
+    assert not answer.stdout
 
 
 def test_a_dataset_that_does_not_exist():

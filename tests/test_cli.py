@@ -73,6 +73,41 @@ def test_evaluate_prints_and_keeps_scores_beside_what_needs_no_training(run):
         assert f" {row} " in table
 
 
+@pytest.mark.parametrize("method", ["bgrl", "deepwalk", "raw", "supervised_gcn"])
+def test_every_kind_of_method_has_the_same_commands(method, tmp_path):
+    path, settings = tmp_path / "run", [] if method == "raw" else ["epochs=30"]
+    answer = fit("--method", method, "--out", path, "--json", settings=settings)
+    assert answer.exit_code == 0, answer.stderr
+    scores = json.loads(afgrl("evaluate", path, "--device", "cpu", "--json").stdout)
+    assert scores["method"] == method
+    accuracy = scores["label-free"]["classification"]["accuracy"]
+    assert len(accuracy["values"]) == 20
+    assert accuracy["mean"] > 50
+    again = afgrl("embed", path, "--device", "cpu", "--out", tmp_path / "again.parquet")
+    assert again.exit_code == 0, again.stderr
+    first, second = (pq.read_table(file) for file in (path / "embeddings.parquet", tmp_path / "again.parquet"))
+    assert first.equals(second)
+    assert afgrl("search", path, "5", "--json").exit_code == 0
+    resumed = afgrl("fit", "demo", "--out", path, "--resume", "--device", "cpu", "--quiet")
+    assert resumed.exit_code == 0, resumed.stderr
+
+
+def test_a_method_of_one_graph_refuses_another(tmp_path):
+    fit("--method", "deepwalk", "--out", tmp_path / "run", settings=["epochs=2", "n_components=8"])
+    write_npz(tmp_path / "new.npz", 64)
+    answer = afgrl("embed", tmp_path / "run", "--graph", tmp_path / "new.npz", "--device", "cpu")
+    assert answer.exit_code == 2
+    assert "cannot embed another" in answer.stderr
+
+
+def test_a_supervised_method_needs_labels(tmp_path):
+    write_npz(tmp_path / "plain.npz", 8)
+    answer = afgrl("fit", tmp_path / "plain.npz", "--method", "supervised_gcn", "--out", tmp_path / "run")
+    assert answer.exit_code == 2
+    assert "has no labels" in answer.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_search(run):
     answer = afgrl("search", run, "5", "9", "-k", "3", "--json")
     found = json.loads(answer.stdout)

@@ -1,13 +1,21 @@
 """What the documents say is still so."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from benchmarks import publish
+from typer.testing import CliRunner
 
+import afgrl.methods
+from afgrl.cli import app
 from afgrl.config import Settings
+from afgrl.estimator import NodeEmbedder
+from afgrl.methods import methods
 from afgrl.methods.afgrl import AFGRLConfig
+from tests import test_methods as contract
+from tests.conftest import communities
 
 ROOT = Path(__file__).parent.parent
 LETTERS = {
@@ -54,6 +62,39 @@ def test_the_readmes_start_runs(tmp_path, monkeypatch):
     exec(start, names)
     assert names["model"].embedding_.shape == (1797, 64)
     assert (tmp_path / "runs" / "mine" / "embeddings.parquet").exists()
+
+
+def test_the_worked_method_is_short_and_keeps_the_contract(tmp_path, monkeypatch):
+    source = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "add-a-method.md").read_text(), flags=re.DOTALL)[1]
+    assert len([line for line in source.splitlines() if line.strip()]) < 60
+    (tmp_path / "gae.py").write_text(source)
+    monkeypatch.setattr("afgrl.methods.__path__", [*afgrl.methods.__path__, str(tmp_path)])
+    monkeypatch.setitem(sys.modules, "afgrl.methods.gae", None)
+    del sys.modules["afgrl.methods.gae"]
+    methods.cache_clear()
+    try:
+        assert "gae" in methods()
+        for sparse in (False, True):
+            contract.test_a_finite_vector_for_every_node("gae", sparse)
+        contract.test_same_seed_same_bits_and_another_seed_others("gae", communities())
+        contract.test_resuming_equals_never_stopping("gae", communities())
+        contract.test_looking_does_not_change_training("gae", communities())
+        contract.test_what_a_recording_repeats_is_kept_in_place("gae", communities())
+        contract.test_the_loss_falls("gae")
+        contract.test_every_setting_says_what_it_is("gae")
+        options = ["--quiet", "--device", "cpu", "--set", "epochs=5", "--out", str(tmp_path / "run")]
+        assert CliRunner().invoke(app, ["fit", "demo", "--method", "gae", *options]).exit_code == 0
+    finally:
+        methods.cache_clear()
+
+
+def test_the_table_of_methods_is_complete():
+    text = (ROOT / "docs" / "methods.md").read_text()
+    estimators = {cls.method: cls.__name__ for cls in NodeEmbedder.__subclasses__()}
+    for name, method in methods().items():
+        known = f"`{estimators[name]}`" if name in estimators else "–"
+        assert f"| `{name}` | {known} |" in text
+        assert re.search(rf"^\| `{name}` .*\| {'yes' if method.is_inductive else 'no'} \|$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("file", ["README.md", "CHANGELOG.md", "docs/method.md", "docs/deviations.md"])

@@ -1,3 +1,4 @@
+import copy
 import signal
 import threading
 
@@ -7,6 +8,7 @@ import torch
 from afgrl.config import resolve
 from afgrl.errors import AfgrlError, Interrupted, UserError
 from afgrl.graph import Graph
+from afgrl.methods import methods
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.steps import matmul_precision
 from afgrl.train import Checkpoints, History, pick_device, start, stop_on_signals, train
@@ -169,3 +171,40 @@ def test_an_unknown_device_gets_one_sentence(monkeypatch):
     with pytest.raises(UserError, match="sees no GPU"):
         pick_device("cuda")
     assert pick_device("auto") == CPU
+
+
+def test_patience_ends_a_training_that_no_longer_falls(small_graph):
+    seen = []
+    config = resolve(methods()["dgi"].Config, {"epochs": 500, "n_components": 4, "patience": 5, "learning_rate": 1e-9})
+    state, inputs = start("dgi", config, small_graph, CPU)
+    train(state, inputs, [History(seen.append)])
+    # Nothing is learned at such a rate: the lowest of a few random losses soon stays the lowest.
+    assert state.step < 500
+    assert state.step == state.last
+    assert state.step % 10 == 0
+    assert int(state.waited) >= 5
+    assert seen[-1]["epoch"] == state.step
+    endless, inputs = start("dgi", config.model_copy(update={"patience": 0, "epochs": 60}), small_graph, CPU)
+    train(endless, inputs)
+    assert endless.step == 60
+
+
+def test_a_training_that_patience_ended_stays_ended(small_graph):
+    config = resolve(methods()["dgi"].Config, {"epochs": 500, "n_components": 4, "patience": 5, "learning_rate": 1e-9})
+    ended, inputs = start("dgi", config, small_graph, CPU)
+    train(ended, inputs)
+    resumed, inputs = start("dgi", config, small_graph, CPU)
+    resumed.restore(ended.to_checkpoint())
+    train(resumed, inputs)
+    assert resumed.step == ended.step
+
+
+def test_resuming_keeps_patience(small_graph):
+    config = resolve(methods()["dgi"].Config, {"epochs": 500, "n_components": 4, "patience": 15, "learning_rate": 1e-9})
+    whole, inputs = start("dgi", config, small_graph, CPU)
+    saved = []
+    train(whole, inputs, [lambda state, loss: saved.append(copy.deepcopy(state.to_checkpoint()))])
+    resumed, inputs = start("dgi", config, small_graph, CPU)
+    resumed.restore(saved[3])
+    train(resumed, inputs)
+    assert resumed.step == whole.step

@@ -60,17 +60,11 @@ def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
     """The settings a recipe file gives a method: those for every graph, overruled by the dataset's own."""
     file = resources.files("afgrl.recipes") / f"{method}.toml"
     tables = tomllib.loads(file.read_text()) if file.is_file() else {}
-    tables.setdefault("default", {})  # the defaults of a method's Config are its default recipe
+    tables = {"default": {}, "paper": {}} | tables  # the defaults of a method's Config, where nothing was published
     if name not in tables:
         raise unknown("recipe", name, tables)
     common = {key: value for key, value in tables[name].items() if not isinstance(value, dict)}
     return common | tables[name].get(dataset, {})
-
-
-def published(method: str, name: str, dataset: str = "") -> dict[str, Any]:
-    """A recipe where the method has it, else nothing: not every method was published with settings for these graphs."""
-    file = resources.files("afgrl.recipes") / f"{method}.toml"
-    return recipe(method, name, dataset) if file.is_file() else {}
 
 
 def from_file(path: Path) -> dict[str, Any]:

@@ -170,6 +170,20 @@ def test_kernels_equal_float64(n, d, tiles, precision, rng, kernels):
 
 
 @pytest.mark.parametrize("precision", ROUNDED)
+def test_rows_that_point_nearly_the_same_way(precision, rng, kernels, monkeypatch):
+    """As those of an encoder before its first step: what they differ by is less than bf16 resolves of the rows."""
+    monkeypatch.setattr(contrast, "takes_kernels", lambda x: True)
+    common = torch.randn(1, 32, generator=rng)
+    z1, z2 = ((common + 0.01 * z).to(DEVICE).requires_grad_() for z in views(60, 32, rng))
+    exact = [z.detach().double().requires_grad_() for z in (z1, z2)]
+    found = torch.autograd.grad(info_nce(z1, z2, TEMPERATURE, precision=precision), (z1, z2))
+    expected = torch.autograd.grad(info_nce_reference(*exact, TEMPERATURE), exact)
+    for ours, theirs in zip(found, expected, strict=True):
+        # Taken from their mean, rows err relative to what they differ by.
+        assert (ours.double() - theirs).norm() < 0.01 * theirs.norm()
+
+
+@pytest.mark.parametrize("precision", ROUNDED)
 @pytest.mark.parametrize(("n", "d"), [(1, 20), (65, 20), (3, 513)])  # the last is too wide for them
 def test_loss_and_gradient_of_the_kernels(n, d, precision, rng, kernels, monkeypatch):
     monkeypatch.setattr(contrast, "takes_kernels", lambda x: True)

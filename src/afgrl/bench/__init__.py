@@ -10,7 +10,7 @@ import torch
 from afgrl.bench.epochs import compare
 from afgrl.bench.measure import matmul_rates
 from afgrl.bench.subject import Subject
-from afgrl.config import published, recipe, resolve
+from afgrl.config import recipe, resolve
 from afgrl.data import load
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.synthetic import synthetic
@@ -69,7 +69,7 @@ def _bench_methods(
         graph, origin = _graph(name, data_dir)
         for method in (method for method, cls in classes.items() if cls.trains):
             say(f"{name}: {method}")
-            layers = [published(method, recipe_name, name), _lesson(method, name), settings]
+            layers = [recipe(method, recipe_name, name), _lesson(method, name), settings]
             config = resolve(classes[method].Config, *layers).adapted(graph)
             figures = compare(method, config, graph, device, seconds)
             answer["methods"].append({"dataset": name, "graph": origin, "method": method, **figures})

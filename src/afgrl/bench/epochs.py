@@ -77,6 +77,8 @@ def disagreement(method: str, config: Settings, graph: Graph, device: torch.devi
 
 
 def _gradient(method: str, config: Settings, graph: Graph, device: torch.device, choice: str) -> Tensor:
+    if choice == "reference":
+        config = config.model_copy(update={"precision": "float32"})  # what is right, not what is as coarse
     with implementation(choice), matmul_precision(config.precision), side_stream(device):
         state, inputs = begun(method, config, graph, device)
         state.method.loss(inputs, state.rng).backward()

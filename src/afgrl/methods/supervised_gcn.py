@@ -45,9 +45,13 @@ class SupervisedGCNMethod(Method):
     def __init__(self, config: SupervisedGCNConfig, size: Size, rng: torch.Generator) -> None:
         super().__init__(config, size, rng)
         s, d, c = config.n_splits, config.n_components, config.n_classes
-        first = torch.cat([weight_matrix(size.n_features, d, rng).detach() for _ in range(s)], dim=1)
-        last = torch.stack([weight_matrix(d, c, rng).detach() for _ in range(s)])
-        values = {"first": first, "first_bias": torch.zeros(s * d), "last": last, "last_bias": torch.zeros(s, c)}
+        drawn = [[weight_matrix(*shape, rng).detach() for shape in ((size.n_features, d), (d, c))] for _ in range(s)]
+        values = {
+            "first": torch.cat([first for first, _ in drawn], dim=1),
+            "first_bias": torch.zeros(s * d),
+            "last": torch.stack([last for _, last in drawn]),
+            "last_bias": torch.zeros(s, c),
+        }
         self.current = nn.ParameterDict({name: nn.Parameter(value) for name, value in values.items()})
         self.kept = nn.ParameterDict({name: nn.Parameter(value.clone(), False) for name, value in values.items()})
         self.register_buffer("best", torch.full((s,), -1.0))

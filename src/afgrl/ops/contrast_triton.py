@@ -2,6 +2,10 @@
 
 A program takes a tile of rows and walks over tiles of all rows. Forward it sums what they are alike; backward it
 computes that once more and sums the rows themselves, weighted by it.
+
+At first all rows of an encoder point nearly the same way, and their differences are less than bf16 resolves. So the
+rows are taken from their mean m: with U = m + V a cosine less 1 is V_i·V_j + A_i + A_j, where A = V·m + (m·m - 1) / 2
+is summed in float32, and only V is rounded.
 """
 
 from __future__ import annotations
@@ -16,10 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.ops.dispatch import Precision
-from afgrl.ops.rows_triton import INTERPRETED, WIDTH, padded_rows, tiled
+from afgrl.ops.rows_triton import DOT, INTERPRETED, WIDTH, padded_rows, tiled
 
-# How tl.dot shall multiply float32 operands.
-DOT = {"float32": "ieee", "tf32": "tf32", "bf16": "tf32"}
 MULTIPROCESSORS = 132  # of an H200; where there are others, more of them wait at the end
 
 
@@ -32,8 +34,8 @@ class Tiles:
     depth: int = 0  # columns in a step of the forward product; 0: all, and the queries stay in shared memory
 
 
-# By the width of the padded rows, at least 128. All compile for an H200 without a spill, in its 227 KB of shared
-# memory; with 128 keys a product waits for the matrix units, with 64 as much for shared memory.
+# By the width of the padded rows, at least 128. All but those of float32 compile for an H200 without a spill, in its
+# 227 KB of shared memory; with 128 keys a product waits for the matrix units, with 64 as much for shared memory.
 DENOMINATOR: dict[Precision, dict[int, Tiles]] = {
     "bf16": {
         # Two programs fit a multiprocessor: one multiplies while the other takes exponentials.
@@ -46,7 +48,7 @@ DENOMINATOR: dict[Precision, dict[int, Tiles]] = {
         256: Tiles(128, 128, warps=4, stages=3, depth=32),
         512: Tiles(128, 128, warps=4, stages=3, depth=32),
     },
-    # Without matrix units all operands of a step pass through registers: these hold no more columns.
+    # Three products for one: more columns a step would not fit the registers. Backward some spill all the same.
     "float32": dict.fromkeys((128, 256, 512), Tiles(64, 64, warps=8, stages=3, depth=32)),
 }
 # The sum of the rows takes queries × width registers: at most half of what there are.
@@ -71,13 +73,14 @@ PUSH: dict[Precision, dict[int, Tiles]] = {
 
 def denominator_kernel(unit: Tensor, temperature: float, precision: Precision, tiles: Tiles | None = None) -> Tensor:
     """Σ_j exp((cosine - 1) / τ) over all rows j but the own: [n]."""
-    rows, size = _padded(unit, precision, DENOMINATOR, tiles)
+    _, centred, offset = _from_mean(unit)
+    rows, size = _padded(centred, precision, DENOMINATOR, tiles)
     query_tiles, key_tiles = rows.shape[0] // size.queries, rows.shape[0] // size.keys
     splits = _splits(query_tiles, key_tiles)
     total = torch.empty(splits, rows.shape[0], device=unit.device)
     depth = size.depth or rows.shape[1]
     _denominator[(query_tiles, splits)](
-        tiled(rows, size.queries, depth), tiled(rows, size.keys, depth), total,
+        tiled(rows, size.queries, depth), tiled(rows, size.keys, depth), _filled(offset, rows), total,
         math.log2(math.e) / temperature, unit.shape[0], rows.shape[0], key_tiles, triton.cdiv(key_tiles, splits),
         DOT=DOT[precision], WIDEN=INTERPRETED, WIDTH=rows.shape[1], DEPTH=depth,
         BLOCK_Q=size.queries, BLOCK_N=size.keys, num_warps=size.warps, num_stages=size.stages,
@@ -90,18 +93,32 @@ def push_kernel(
 ) -> Tensor:
     """Σ_j exp((cosine - 1) / τ) (1/D_i + 1/D_j) U_j over all rows j but the own, of rows U and 1/D ``inverse``."""
     n, d = unit.shape
-    rows, size = _padded(unit, precision, PUSH, tiles)
+    mean, centred, offset = _from_mean(unit)
+    rows, size = _padded(centred, precision, PUSH, tiles)
     query_tiles, key_tiles = rows.shape[0] // size.queries, rows.shape[0] // size.keys
     splits = _splits(query_tiles, key_tiles)
     push = torch.empty(splits, *rows.shape, device=unit.device)
+    total = torch.empty(splits, rows.shape[0], device=unit.device)
     _push[(query_tiles, splits)](
         tiled(rows, size.queries, rows.shape[1]), tiled(rows, size.keys, rows.shape[1]),
-        F.pad(inverse, (0, rows.shape[0] - n)), push,
+        _filled(offset, rows), _filled(inverse, rows), push, total,
         math.log2(math.e) / temperature, n, rows.shape[0], key_tiles, triton.cdiv(key_tiles, splits),
         DOT=DOT[precision], WIDEN=INTERPRETED, WIDTH=rows.shape[1],
         BLOCK_Q=size.queries, BLOCK_N=size.keys, num_warps=size.warps, num_stages=size.stages,
     )  # fmt: skip
-    return push.sum(0)[:n, :d]
+    return torch.addcmul(push.sum(0)[:n, :d], total.sum(0)[:n, None], mean)
+
+
+def _from_mean(unit: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """m, V and A, as the head of this file has them."""
+    mean = unit.mean(0)
+    centred = unit - mean
+    return mean, centred, (centred * mean).sum(1) + (mean.square().sum() - 1) / 2
+
+
+def _filled(values: Tensor, rows: Tensor) -> Tensor:
+    """With zeros up to the number of padded rows."""
+    return F.pad(values, (0, rows.shape[0] - len(values)))
 
 
 def _padded(
@@ -128,13 +145,14 @@ def _splits(query_tiles: int, key_tiles: int) -> int:
 
 @triton.jit
 def _denominator(
-    queries, keys, total_to, scale, n, n_rows, key_tiles, tiles_each,
+    queries, keys, offset, total_to, scale, n, n_rows, key_tiles, tiles_each,
     DOT: tl.constexpr, WIDEN: tl.constexpr, WIDTH: tl.constexpr, DEPTH: tl.constexpr,
     BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     first = tl.program_id(0) * BLOCK_Q
     split = tl.program_id(1)
     total = tl.zeros([BLOCK_Q], tl.float32)
+    own = tl.load(offset + first + tl.arange(0, BLOCK_Q))
     if DEPTH == WIDTH:
         q = queries.load([first, 0])
     for tile in range(split * tiles_each, tl.minimum((split + 1) * tiles_each, key_tiles)):
@@ -145,29 +163,36 @@ def _denominator(
             for start in range(0, WIDTH, DEPTH):
                 part = queries.load([first, start])
                 cosine = _product(part, tl.trans(keys.load([tile * BLOCK_N, start])), cosine, DOT, WIDEN)
-        total += tl.sum(_likeness(cosine, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N), 1)
+        other = tl.load(offset + tile * BLOCK_N + tl.arange(0, BLOCK_N))
+        less_one = cosine + (own[:, None] + other[None, :])
+        total += tl.sum(_likeness(less_one, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N), 1)
     tl.store(total_to + split * n_rows + first + tl.arange(0, BLOCK_Q), total)
 
 
 @triton.jit
 def _push(
-    queries, keys, inverse, push_to, scale, n, n_rows, key_tiles, tiles_each,
+    queries, keys, offset, inverse, push_to, total_to, scale, n, n_rows, key_tiles, tiles_each,
     DOT: tl.constexpr, WIDEN: tl.constexpr, WIDTH: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     first = tl.program_id(0) * BLOCK_Q
     split = tl.program_id(1)
     row = first + tl.arange(0, BLOCK_Q)
     q = queries.load([first, 0])
-    own = tl.load(inverse + row)
+    own_offset, own = tl.load(offset + row), tl.load(inverse + row)
     push = tl.zeros([BLOCK_Q, WIDTH], tl.float32)
+    total = tl.zeros([BLOCK_Q], tl.float32)
     for tile in range(split * tiles_each, tl.minimum((split + 1) * tiles_each, key_tiles)):
         k = keys.load([tile * BLOCK_N, 0])
-        other = tl.load(inverse + tile * BLOCK_N + tl.arange(0, BLOCK_N))
+        key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
         cosine = _product(q, tl.trans(k), tl.zeros([BLOCK_Q, BLOCK_N], tl.float32), DOT, WIDEN)
-        weight = _likeness(cosine, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N) * (own[:, None] + other[None, :])
+        less_one = cosine + (own_offset[:, None] + tl.load(offset + key)[None, :])
+        weight = _likeness(less_one, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N)
+        weight *= own[:, None] + tl.load(inverse + key)[None, :]
+        total += tl.sum(weight, 1)
         push = _product(weight.to(k.dtype), k, push, DOT, WIDEN)
     at = (split * n_rows + row).to(tl.int64)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
     tl.store(push_to + at, push)
+    tl.store(total_to + split * n_rows + row, total)
 
 
 @triton.jit
@@ -178,9 +203,9 @@ def _product(a, b, total, DOT: tl.constexpr, WIDEN: tl.constexpr):
 
 
 @triton.jit
-def _likeness(cosine, first, first_key, scale, n, BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr):
+def _likeness(less_one, first, first_key, scale, n, BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr):
     """exp((cosine - 1) / τ); 0 of a row with itself, and with those that fill the last tile."""
     if ((first_key < first + BLOCK_Q) & (first_key + BLOCK_N > first)) | (first_key + BLOCK_N > n):
         row, key = first + tl.arange(0, BLOCK_Q), first_key + tl.arange(0, BLOCK_N)
-        cosine = tl.where((key[None, :] != row[:, None]) & (key < n)[None, :], cosine, float("-inf"))
-    return tl.exp2(cosine * scale - scale)
+        less_one = tl.where((key[None, :] != row[:, None]) & (key < n)[None, :], less_one, float("-inf"))
+    return tl.exp2(less_one * scale)
