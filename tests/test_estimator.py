@@ -11,7 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 from torch_geometric.data import Data
 
+import afgrl
 from afgrl import AFGRL, Graph, UserError, experiment
+from afgrl.estimator import NodeEmbedder
+from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.runs import Run
 from afgrl.search import search
@@ -127,3 +130,20 @@ def test_it_can_be_pickled(fitted, small_graph):
 def test_a_verbose_fit_shows_progress(small_graph, capsys):
     AFGRL(**SMALL, verbose=True).fit(small_graph)
     assert "5/5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(cls.__name__ for cls in NodeEmbedder.__subclasses__()))
+def test_every_sibling_fits_saves_and_loads(name, small_graph, tmp_path):
+    cls = getattr(afgrl, name)
+    small = {**SMALL, "hidden_width": 8, "projection_width": 8, "walk_length": 6, "batch_size": 32, "keep": 5}
+    known = {key: value for key, value in small.items() if key in inspect.signature(cls).parameters}
+    if not method_class(cls.method).trains:
+        del known["epochs"]
+    fitted = cls(**known).fit(small_graph)
+    assert fitted.embedding_.shape[0] == small_graph.n
+    assert clone(fitted).get_params() == fitted.get_params()
+    assert np.array_equal(fitted.transform(small_graph), fitted.embedding_)
+    fitted.save(tmp_path / "run")
+    loaded = cls.load(tmp_path / "run", device="cpu")
+    assert np.array_equal(loaded.transform(small_graph), fitted.embedding_)
+    assert fitted.kneighbors(n_neighbors=3, return_distance=False).shape == (small_graph.n, 3)
