@@ -246,6 +246,41 @@ def bench(
 
 
 @command
+def reproduce(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="table1 to table4, datasets, figure-ratio, … or all.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the results and the trainings.")] = Path("reproduction"),
+    datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
+    methods: Annotated[str, typer.Option("--methods", help="Names, separated by commas.")] = "",
+    seeds: Annotated[int, typer.Option("--seeds", help="Trainings of each kind.")] = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small and short, on the datasets named: to see it work.")
+    ] = False,
+    workers: Annotated[int, typer.Option("--workers", help="Trainings at a time; several GPUs take turns.")] = 1,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """A table or figure of the paper, with ours beside it; trainings are kept and shared."""
+    from afgrl.reproduce import layout, paper
+    from afgrl.reproduce import reproduce as make
+
+    made = make(
+        what, out, _device(device), datasets=_names(datasets) or paper.DATASETS, methods=_names(methods), seeds=seeds,
+        quick=quick, workers=workers, data_dir=data_dir, say=(lambda line: None) if quiet else stderr.print,
+    )  # fmt: skip
+    if as_json:
+        print(json.dumps({"folder": str(out), "results": {name: len(result.tables) for name, result in made.items()}}))
+        return
+    for result in made.values():
+        for table in result.tables:
+            stdout.print(layout.terminal(table))
+        for note in result.notes:
+            stdout.print(note, style="dim", highlight=False)
+    print(f"Tables, pictures and reproduction.html lie in {out}.")
+
+
+@command
 def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
     """What this machine has, and whether afgrl works on it."""
     from afgrl import tables

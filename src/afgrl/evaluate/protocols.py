@@ -18,10 +18,12 @@ LABEL_FREE = "label-free"
 PAPER = "paper"
 
 
-def label_free(embedding: Any, y: Any, splits: Splits, seed: int = 0) -> dict[str, dict[str, Score]]:
+def label_free(
+    embedding: Any, y: Any, splits: Splits, seed: int = 0, *, n_fits: int = 10
+) -> dict[str, dict[str, Score]]:
     """One embedding for all three tasks: {"classification", "clustering", "similarity"} → name → Score."""
     accuracies = logistic_probe(embedding, y, splits)
-    clusters = cluster_scores(embedding, y, _generator(embedding, seed))
+    clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=n_fits)
     return {
         "classification": {"accuracy": _score("accuracy", accuracies, LABEL_FREE, splits.name)},
         "clustering": {
@@ -41,14 +43,16 @@ def predicted(classes: Any, y: Any, splits: Splits) -> dict[str, dict[str, Score
     return {"classification": {"accuracy": _score("accuracy", accuracies, LABEL_FREE, f"supervised, {splits.name}")}}
 
 
-def snapshot(embedding: Any, y: Any, splits: Splits, epoch: int, seed: int = 0) -> dict[str, Any]:
+def snapshot(
+    embedding: Any, y: Any, splits: Splits, epoch: int, seed: int = 0, *, n_fits: int = 10, n_init: int = 10
+) -> dict[str, Any]:
     """What the paper's protocol records of one evaluated epoch; plain JSON, one line of a file.
 
     Every epoch draws from the same seed, so that an epoch's record does not depend on the others.
     """
     validation, test = adam_probe(embedding, y, splits, _generator(embedding, seed))
-    # Ten restarts a fit: scikit-learn's default when the paper was written.
-    clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=10, n_init=10)
+    # By default ten restarts a fit: scikit-learn's when the paper was written.
+    clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=n_fits, n_init=n_init)
     return {
         "epoch": int(epoch),
         "splits": splits.name,

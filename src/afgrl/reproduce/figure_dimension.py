@@ -1,0 +1,40 @@
+"""The figure of the embedding's width: AFGRL and the compared methods."""
+
+from __future__ import annotations
+
+from afgrl.reproduce import curves, paper
+from afgrl.reproduce.cells import Cell
+from afgrl.reproduce.result import Records, Result, Scope
+
+WIDTHS, QUICK_WIDTHS = (32, 64, 128, 256, 512, 1024, 2048), (16, 32)
+METHODS = ("afgrl", "bgrl", "gca", "grace")
+
+
+def cells(scope: Scope) -> list[Cell]:
+    return curves.cells(scope, scope.at_hand(paper.DATASETS), _methods(scope), "n_components", _widths(scope))
+
+
+def _methods(scope: Scope) -> list[str]:
+    return [name for name in METHODS if name in scope.methods]
+
+
+def _widths(scope: Scope) -> tuple[int, ...]:
+    return QUICK_WIDTHS if scope.quick else WIDTHS
+
+
+def result(scope: Scope, records: Records) -> Result:
+    found = {
+        (dataset, method, protocol): curves.curve(
+            scope, records, dataset, method, "n_components", _widths(scope), protocol
+        )
+        for dataset in scope.at_hand(paper.DATASETS)
+        for protocol in curves.PROTOCOLS
+        for method in _methods(scope)
+    }
+    title = "Figure: accuracy against the width D of the embedding"
+    pictures = {"dimension": lambda: curves.picture(found, "D", doubling=True)}
+    notes = [
+        *scope.absent(paper.DATASETS),
+        "Other widths (predictor, first layer) stay as published. The paper gives no numbers.",
+    ]
+    return Result(title, [curves.table(title, "D", found)], pictures, notes)

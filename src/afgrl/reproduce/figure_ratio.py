@@ -1,0 +1,84 @@
+"""The figure of neighbours with the same label: nearest of a random GCN, adjacent, and both at once."""
+
+from __future__ import annotations
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from afgrl.data import Dataset
+from afgrl.nn import GCN, gcn_inputs
+from afgrl.ops import knn
+from afgrl.positives import edge_keys
+from afgrl.reproduce import paper, pictures
+from afgrl.reproduce.cells import Cell, loaded
+from afgrl.reproduce.layout import Column, Entry, Table
+from afgrl.reproduce.result import Records, Result, Scope
+
+SIZES = (4, 8, 16, 32, 64)
+SERIES = ("nearest of a random GCN", "adjacent", "nearest and adjacent")
+WIDTH = 128
+
+
+def cells(scope: Scope) -> list[Cell]:
+    return []
+
+
+def result(scope: Scope, records: Records) -> Result:
+    shares = {name: ratios(loaded(name, scope.data_dir)) for name in scope.at_hand(paper.DATASETS)}
+    columns = [Column("dataset"), Column("k", 0), *(Column(name, 4) for name in SERIES)]
+    rows: list[list[Entry]] = [
+        [dataset, k, *row] for dataset, table in shares.items() for k, row in zip(SIZES, table, strict=True)
+    ]
+    notes = [
+        *scope.absent(paper.DATASETS),
+        "The mean over nodes of the share of neighbours with their label; nodes without such a neighbour are left out. "
+        "The paper shows Computers and WikiCS, and gives no numbers.",
+    ]
+    title = "Figure: share of neighbours with the same label"
+    return Result(title, [Table(title, columns, rows)], {"ratio": lambda: _picture(shares)}, notes)
+
+
+def ratios(dataset: Dataset) -> list[list[float]]:
+    """For each k the share among the nearest, among the adjacent, and among those that are both."""
+    graph, y = dataset.graph, torch.as_tensor(dataset.y)
+    inputs = gcn_inputs(graph, to_sum_one=False)
+    encoder = GCN([graph.n_features, WIDTH, WIDTH], "relu", "none", torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        near = knn(encoder(inputs), encoder(inputs), min(max(SIZES), graph.n - 1), diagonal="drop").index
+    source, target = graph.edge_index
+    adjacent = _mean_share((y[source] == y[target]).float(), source, torch.ones_like(source).bool(), graph.n)
+    node = torch.arange(graph.n).unsqueeze(1).expand_as(near)
+    same, joined = (y[near] == y[node]).float(), torch.isin(node * graph.n + near, edge_keys(graph))
+    found = []
+    for k in SIZES:
+        part = (same[:, :k].reshape(-1), node[:, :k].reshape(-1))
+        everything = torch.ones_like(part[1]).bool()
+        found.append(
+            [
+                _mean_share(*part, everything, graph.n),
+                adjacent,
+                _mean_share(*part, joined[:, :k].reshape(-1), graph.n),
+            ]
+        )
+    return found
+
+
+def _mean_share(same: Tensor, node: Tensor, counts: Tensor, n: int) -> float:
+    """The mean over nodes of the share of ``same`` among their neighbours that count."""
+    total = torch.zeros(n).index_add_(0, node, counts.float())
+    hits = torch.zeros(n).index_add_(0, node, same * counts)
+    return float((hits / total)[total > 0].mean())
+
+
+def _picture(shares: dict[str, list[list[float]]]) -> Figure:
+    figure, axes = pictures.panels(len(shares))
+    for ax, (dataset, table) in zip(axes, shares.items(), strict=True):
+        for place, name in enumerate(SERIES):
+            pictures.line(ax, place, SIZES, [row[place] for row in table], name)
+        pictures.doubling(ax, SIZES)
+        ax.set_title(dataset, fontsize=9)
+        ax.set_xlabel("k", fontsize=8)
+        ax.set_ylabel("same label", fontsize=8)
+    pictures.legend(figure, axes[0], 3)
+    return figure

@@ -1,0 +1,81 @@
+"""All results as one page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from afgrl.reproduce.layout import BELOW, Table
+from afgrl.reproduce.result import Records, Result
+from afgrl.runs import replace_file
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-top: 1px solid #ddd; padding-top: 1rem; }
+table { border-collapse: collapse; margin: 0.8rem 0; font-size: 13px; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding: 0.3rem 0; }
+th, td { padding: 0.15rem 0.6rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
+th:first-child, td:first-child, td.words, th.words { text-align: left; }
+th { border-bottom: 1px solid #999; } tr.below td { background: #fff3e0; }
+p.note, summary { color: #555; font-size: 13px; } details { margin: 0.8rem 0; }
+div.wide { overflow-x: auto; } svg { max-width: 100%; height: auto; } code { font-size: 12px; }
+nav a { margin-right: 0.9rem; }
+"""
+
+
+def part(name: str, result: Result, drawings: dict[str, str], records: Records) -> str:
+    """One result as a section."""
+    words = [f'<section id="{name}">', f"<h2>{html.escape(result.title)}</h2>"]
+    words += [f"<figure>{svg[svg.index('<svg') :]}</figure>" for svg in drawings.values()]
+    words += [f'<div class="wide">{_table(table)}</div>' for table in result.tables]
+    words += [f'<p class="note">{html.escape(note)}</p>' for note in result.notes]
+    if records:
+        words.append(
+            f"<details><summary>{len(records)} trainings: settings and commands</summary>{_runs(records)}</details>"
+        )
+    return "\n".join([*words, "</section>"]) + "\n"
+
+
+def write(out: Path) -> None:
+    """``reproduction.html`` from the sections that are there, of this call and of earlier ones."""
+    sections = {file.stem: file.read_text(encoding="utf-8") for file in sorted((out / "parts").glob("*.html"))}
+    links = " ".join(f'<a href="#{name}">{name}</a>' for name in sections)
+    text = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>afgrl: the paper reproduced</title>'
+        f"<style>{STYLE}</style></head><body><h1>Augmentation-Free Self-Supervised Learning on Graphs, reproduced</h1>"
+        f"<nav>{links}</nav>{''.join(sections.values())}</body></html>\n"
+    )
+    replace_file(out / "reproduction.html", lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _table(table: Table) -> str:
+    words = [column.digits is None for column in table.columns]
+    head = _row([column.title for column in table.columns], words, "th")
+    body = "".join(
+        f"<tr{' class=' + chr(34) + 'below' + chr(34) if BELOW in row else ''}>{_row(row, words, 'td')}</tr>"
+        for row in table.texts()
+    )
+    notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in table.notes)
+    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{body}</table>{notes}"
+
+
+def _row(texts: Sequence[str], words: Sequence[bool], tag: str) -> str:
+    return "".join(
+        f"<{tag}{' class=' + chr(34) + 'words' + chr(34) if word else ''}>{html.escape(text)}</{tag}>"
+        for text, word in zip(texts, words, strict=True)
+    )
+
+
+def _runs(records: Records) -> str:
+    rows = []
+    for cell, record in records.items():
+        settings = json.dumps(record["settings"], sort_keys=True)
+        made = record["environment"]
+        rows.append(
+            f"<p><code>{html.escape(cell.command)}</code><br><code>{html.escape(settings)}</code><br>"
+            f"{html.escape(made['device'])}, commit {html.escape(str(made['commit']))}, {record['epochs']} epochs in "
+            f"{record['seconds']:.1f} s</p>"
+        )
+    return "".join(rows)

@@ -1,0 +1,50 @@
+"""How the pictures look: the same in print, on a screen and to colour-blind readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+
+# Okabe and Ito's colours, told apart by all; each line has a marker of its own besides.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+PANEL = (3.4, 2.7)  # inches
+
+
+def panels(count: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, and its axes."""
+    columns = max(1, min(count, columns))
+    rows = max(1, -(-count // columns))
+    figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained", dpi=150)
+    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
+        ax.tick_params(labelsize=8)
+    return figure, axes
+
+
+def line(
+    ax: Axes, place: int, x: Sequence[float], y: Sequence[float], label: str, spread: Sequence[float] | None = None
+) -> None:
+    """A series with the colour and marker of its place."""
+    colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+    ax.errorbar(x, y, yerr=spread, color=colour, marker=marker, markersize=4, linewidth=1.3, capsize=2, label=label)
+
+
+def doubling(ax: Axes, values: Sequence[float]) -> None:
+    """An axis of values that double, each with its tick."""
+    ax.set_xscale("log", base=2)
+    ax.xaxis.set_major_locator(FixedLocator(list(values)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(ScalarFormatter())
+
+
+def legend(figure: Figure, ax: Axes, columns: int = 4) -> None:
+    """One legend for all panels, above them."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)

@@ -1,0 +1,71 @@
+"""What a module of this package gives: which trainings it needs, and what is made of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from afgrl.data import catalogue
+from afgrl.methods import methods
+from afgrl.reproduce.cells import QUICK, THOROUGH, Cell, Record
+from afgrl.reproduce.layout import Table
+
+Records = dict[Cell, Record]
+# Small and quick, for those settings that a method has.
+QUICK_SETTINGS = {
+    "epochs": 10, "n_components": 32, "predictor_width": 32, "hidden_width": 32, "projection_width": 32,
+    "n_clusters": 10, "kmeans_iters": 3, "walk_length": 10, "window": 3, "batch_size": 128, "keep": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a call was restricted to."""
+
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    seeds: int = 1
+    quick: bool = False
+    data_dir: str | None = None
+    vectors: Callable[[Cell], np.ndarray] | None = None  # of a training, for the figures that show them
+
+    def cell(self, dataset: str, method: str, seed: int = 0, **settings: Any) -> Cell:
+        """A training with the published settings but for ``settings``; a quick one is small besides."""
+        cls = methods()[method]
+        small = {
+            name: value for name, value in QUICK_SETTINGS.items() if name in cls.Config.model_fields and cls.trains
+        }
+        chosen = {**(small if self.quick else {}), **settings}
+        return Cell(dataset, method, seed, "paper", tuple(sorted(chosen.items())), QUICK if self.quick else THOROUGH)
+
+    def at_hand(self, wanted: Sequence[str]) -> list[str]:
+        """Those of the wanted datasets that are asked for and here; in a quick call whatever is asked for."""
+        here = {row["name"] for row in catalogue(self.data_dir) if row["at_hand"]}
+        asked = self.datasets if self.quick else [name for name in wanted if name in self.datasets]
+        return [name for name in asked if name in here]
+
+    def absent(self, wanted: Sequence[str]) -> list[str]:
+        """A note on those that are not at hand: nothing is filled in for them."""
+        asked = [name for name in wanted if name in self.datasets]
+        missing = [name for name in asked if name not in self.at_hand(wanted)]
+        return [f"Not at hand: {', '.join(missing)}."] if missing else []
+
+
+@dataclass(frozen=True)
+class Result:
+    """A table or figure of the paper, and ours."""
+
+    title: str
+    tables: Sequence[Table]
+    pictures: dict[str, Callable[[], Figure]] = field(default_factory=dict)  # by the name of the file
+    notes: Sequence[str] = ()
+
+
+def seeds_of(records: Records, scope: Scope, dataset: str, method: str, **settings: Any) -> list[Record]:
+    """The records of one training for each seed, of those that are there."""
+    cells = [scope.cell(dataset, method, seed, **settings) for seed in range(scope.seeds)]
+    return [records[cell] for cell in cells if cell in records]

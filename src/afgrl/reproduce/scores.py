@@ -1,0 +1,83 @@
+"""The paper's three tables of scores share their trainings: every method with its published settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from afgrl.methods import methods
+from afgrl.reproduce import paper
+from afgrl.reproduce.cells import Cell
+from afgrl.reproduce.layout import Column, Entry, Table, compared, comparison, over_seeds
+from afgrl.reproduce.result import Records, Result, Scope, seeds_of
+
+# What needs no training first, then as the paper orders them.
+ORDER = ("raw", "hops", "random", *(name for name in paper.ACCURACY if name != "raw"))
+PROTOCOLS = ("label-free", "paper")
+
+
+Published = Mapping[str, Sequence[Sequence[float] | None]]  # of a method: for each dataset, each score
+
+
+@dataclass(frozen=True)
+class Score:
+    task: str
+    name: str
+    title: str
+    digits: int
+
+
+def cells(scope: Scope) -> list[Cell]:
+    return [
+        scope.cell(dataset, method, seed)
+        for dataset in scope.at_hand(paper.DATASETS)
+        for method in _methods(scope)
+        for seed in range(scope.seeds if methods()[method].trains else 1)
+    ]
+
+
+def _methods(scope: Scope) -> list[str]:
+    known = [*ORDER, *(name for name in methods() if name not in ORDER)]
+    return [name for name in known if name in scope.methods]
+
+
+def result(title: str, scope: Scope, records: Records, scores: Sequence[Score], published: Published) -> Result:
+    """A table for each dataset and score; ``published`` has the scores of a method in the order of ``scores``."""
+    tables = [
+        _table(dataset, scope, records, score, {name: _values(known, place) for name, known in published.items()})
+        for dataset in scope.at_hand(paper.DATASETS)
+        for place, score in enumerate(scores)
+    ]
+    return Result(title, tables, notes=[*scope.absent(paper.DATASETS), *NOTES])
+
+
+NOTES = (
+    "Label-free: the last epoch. Paper protocol: the epoch is picked with labels. ± is the spread over training seeds, "
+    "or over splits or clusterings where that is larger; `below` (▼): below the published value by more than it.",
+    "OOM: out of memory in the paper.",
+)
+
+
+def _values(known: Sequence[Sequence[float] | None], place: int) -> list[Entry]:
+    return ["OOM" if values is None else values[place] for values in known]
+
+
+def _table(dataset: str, scope: Scope, records: Records, score: Score, published: dict[str, list[Entry]]) -> Table:
+    columns = [Column("method"), Column("published", score.digits)]
+    columns += [*compared("label-free", score.digits), *compared("paper protocol", score.digits)]
+    rows = []
+    for method in _methods(scope):
+        found = seeds_of(records, scope, dataset, method)
+        if not found:
+            continue
+        known = published[method][paper.DATASETS.index(dataset)] if _is_known(published, dataset, method) else None
+        row: list[Entry] = [method, known]
+        for protocol in PROTOCOLS:
+            ours = over_seeds([record[protocol][score.task][score.name] for record in found])
+            row += comparison(known if isinstance(known, float) else None, *ours)
+        rows.append(row)
+    return Table(f"{dataset}, {score.title}", columns, rows)
+
+
+def _is_known(published: dict[str, list[Entry]], dataset: str, method: str) -> bool:
+    return dataset in paper.DATASETS and method in published

@@ -1,0 +1,100 @@
+"""Finished trainings, kept by what determines them: a second call, or another table, finds them again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+
+from afgrl.reproduce.cells import Cell, Record, begun, config, loaded, measure
+from afgrl.reproduce.versions import code_version, data_version
+from afgrl.runs import replace_file
+from afgrl.train import train
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of finished trainings, a file each."""
+
+    folder: Path
+    data_dir: str | None = None
+
+    def key(self, cell: Cell) -> str:
+        """By settings, data and code: what does not change these finds the training again."""
+        dataset = loaded(cell.dataset, self.data_dir)
+        parts = {
+            "settings": config(cell, dataset).model_dump(),
+            "method": cell.method,
+            "effort": dataclasses.asdict(cell.effort),
+            "data": data_version(cell.dataset, self.data_dir),
+            "code": code_version(cell.method),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+
+    def get(self, cell: Cell) -> Record | None:
+        file = self.folder / f"{self.key(cell)}.json"
+        return json.loads(file.read_text()) if file.is_file() else None
+
+    def put(self, cell: Cell, record: Record) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(record) + "\n"
+        replace_file(self.folder / f"{self.key(cell)}.json", lambda path: path.write_text(text))
+
+    def vectors(self, cell: Cell, device: torch.device) -> np.ndarray:
+        """The embedding of a training, which is made again where it was not kept."""
+        file = self.folder / f"{self.key(cell)}.npy"
+        if not file.is_file():
+            dataset = loaded(cell.dataset, self.data_dir)
+            state, inputs = begun(cell, dataset, device)
+            train(state, inputs)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            vectors = state.method.represent(inputs).cpu().numpy()
+            replace_file(file, lambda path: _save(path, vectors))
+        return np.load(file)
+
+
+def _save(path: Path, vectors: np.ndarray) -> None:
+    with open(path, "wb") as file:  # numpy would add .npy to a name without it
+        np.save(file, vectors)
+
+
+def run_all(
+    cells: Iterable[Cell], store: Store, device: torch.device, *, workers: int = 1, say: Callable[[str], None]
+) -> dict[Cell, Record]:
+    """The records of all cells; those not yet in the store are trained, each kept as soon as it is done."""
+    found = {cell: store.get(cell) for cell in dict.fromkeys(cells)}
+    missing = [cell for cell, record in found.items() if record is None]
+    say(f"{len(found) - len(missing)} of {len(found)} trainings are at hand")
+    for done, (cell, record) in enumerate(_trained(missing, store, device, workers), 1):
+        found[cell] = record
+        accuracy = record["label-free"]["classification"]["accuracy"]["mean"]
+        sets = "".join(f" {name}={value}" for name, value in cell.settings)
+        where = f"{cell.dataset} {cell.method}{sets}, seed {cell.seed}"
+        say(f"{done}/{len(missing)} {where}: {accuracy:.2f} % after {record['seconds']:.1f} s")
+    return {cell: record for cell, record in found.items() if record is not None}
+
+
+def _trained(cells: list[Cell], store: Store, device: torch.device, workers: int) -> Iterator[tuple[Cell, Record]]:
+    if workers == 1:
+        yield from (_train_and_keep(cell, store, device) for cell in cells)
+        return
+    # Several GPUs take turns.
+    count = torch.cuda.device_count() if device.type == "cuda" else 1
+    devices = [
+        torch.device(device.type, place % count) if device.type == "cuda" else device for place in range(len(cells))
+    ]
+    jobs = (delayed(_train_and_keep)(cell, store, own) for cell, own in zip(cells, devices, strict=True))
+    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+
+
+def _train_and_keep(cell: Cell, store: Store, device: torch.device) -> tuple[Cell, Record]:
+    record = measure(cell, loaded(cell.dataset, store.data_dir), device)
+    store.put(cell, record)
+    return cell, record

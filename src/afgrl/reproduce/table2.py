@@ -1,0 +1,19 @@
+"""Table 2: node classification."""
+
+from __future__ import annotations
+
+from afgrl.reproduce import paper, scores
+from afgrl.reproduce.result import Records, Result, Scope
+from afgrl.reproduce.scores import cells
+
+PUBLISHED = {
+    method: tuple(None if value is None else (value,) for value in values) for method, values in paper.ACCURACY.items()
+}
+
+
+def result(scope: Scope, records: Records) -> Result:
+    accuracy = scores.Score("classification", "accuracy", "accuracy %", 2)
+    return scores.result("Table 2: node classification", scope, records, [accuracy], PUBLISHED)
+
+
+__all__ = ["cells", "result"]

@@ -1,0 +1,75 @@
+"""What scores depend on besides settings: the data, and the code."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import afgrl
+from afgrl.graph import Graph
+from afgrl.methods import method_class
+from afgrl.reproduce.cells import loaded
+
+
+@cache
+def data_version(name: str, data_dir: str | None) -> str:
+    dataset = loaded(name, data_dir)
+    assert dataset.splits is not None
+    parts = [
+        dataset.graph.fingerprint,
+        _digest(_values(dataset.graph)),
+        _digest(dataset.y),
+        _digest(dataset.splits.roles),
+    ]
+    return " ".join(map(str, parts))
+
+
+def _values(graph: Graph) -> np.ndarray:
+    return (graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x).numpy()
+
+
+def _digest(array: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+
+
+@cache
+def code_version(method: str) -> str:
+    """Of all that a method's scores depend on: the modules it, the loop and the evaluation import, without comments."""
+    roots = [method_class(method).__module__, "afgrl.train", "afgrl.evaluate", "afgrl.experiment"]
+    seen: dict[str, str] = {}
+    while roots:
+        module = roots.pop()
+        file = _file(module)
+        if module in seen or file is None:
+            continue
+        tree = ast.parse(file.read_text())
+        seen[module] = ast.dump(_without_docstrings(tree))
+        if module != "afgrl.methods":  # which imports them all
+            roots += [name for node in ast.walk(tree) for name in _imported(node)]
+    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _file(module: str) -> Path | None:
+    path = Path(afgrl.__file__).parent.joinpath(*module.split(".")[1:])
+    files = [path.with_suffix(".py"), path / "__init__.py"]
+    return next((file for file in files if file.is_file()), None) if module.startswith("afgrl.") else None
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
