@@ -42,6 +42,10 @@ class Module(Protocol):
     def result(self, scope: Scope, records: Records) -> Result: ...
 
 
+LEAD = (
+    "Every table and figure of the paper, made anew by afgrl reproduce, beside the paper's own values. Each section "
+    "lists its trainings with all settings and the command that repeats them."
+)
 RESULTS: dict[str, Module] = {
     "table1": table1,
     "table2": table2,
@@ -95,7 +99,9 @@ def reproduce(
         made[name] = RESULTS[name].result(scope, records)
         own = {cell: records[cell] for cell in wanted[name] if cell in records}
         write(out, name, made[name], own)
-    page.write(out)
+    page.write(
+        out, list(RESULTS), LEAD + (" This is a quick call: too small and too short to compare." if quick else "")
+    )
     return made
 
 

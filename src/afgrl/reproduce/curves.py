@@ -20,7 +20,7 @@ def cells(
     scope: Scope, datasets: Sequence[str], methods: Sequence[str], setting: str, values: Sequence[Any]
 ) -> list[Cell]:
     return [
-        scope.cell(dataset, method, seed, **{setting: value})
+        scope.cell(dataset, method, seed, **scope.in_grid(method), **{setting: value})
         for dataset in datasets
         for method in methods
         for value in values
@@ -34,7 +34,7 @@ def curve(
     """Accuracy against the values of a setting, those of which there is a training."""
     points = []
     for value in values:
-        found = seeds_of(records, scope, dataset, method, **{setting: value})
+        found = seeds_of(records, scope, dataset, method, **scope.in_grid(method), **{setting: value})
         if found:
             points.append((value, *over_seeds([record[protocol]["classification"]["accuracy"] for record in found])))
     return points

@@ -35,6 +35,7 @@ def result(scope: Scope, records: Records) -> Result:
     pictures = {"dimension": lambda: curves.picture(found, "D", doubling=True)}
     notes = [
         *scope.absent(paper.DATASETS),
+        *scope.grid_notes,
         "Other widths (predictor, first layer) stay as published. The paper gives no numbers.",
     ]
     return Result(title, [curves.table(title, "D", found)], pictures, notes)

@@ -29,7 +29,8 @@ def part(name: str, result: Result, drawings: dict[str, str], records: Records) 
     """One result as a section."""
     words = [f'<section id="{name}">', f"<h2>{html.escape(result.title)}</h2>"]
     words += [f"<figure>{svg[svg.index('<svg') :]}</figure>" for svg in drawings.values()]
-    words += [f'<div class="wide">{_table(table)}</div>' for table in result.tables]
+    tables = "".join(f'<div class="wide">{_table(table)}</div>' for table in result.tables)
+    words.append(f"<details><summary>The numbers</summary>{tables}</details>" if drawings else tables)
     words += [f'<p class="note">{html.escape(note)}</p>' for note in result.notes]
     if records:
         words.append(
@@ -38,14 +39,15 @@ def part(name: str, result: Result, drawings: dict[str, str], records: Records) 
     return "\n".join([*words, "</section>"]) + "\n"
 
 
-def write(out: Path) -> None:
-    """``reproduction.html`` from the sections that are there, of this call and of earlier ones."""
-    sections = {file.stem: file.read_text(encoding="utf-8") for file in sorted((out / "parts").glob("*.html"))}
+def write(out: Path, names: Sequence[str], lead: str) -> None:
+    """``reproduction.html`` from the sections of these names that are there, of this call and of earlier ones."""
+    files = {name: out / "parts" / f"{name}.html" for name in names}
+    sections = {name: file.read_text(encoding="utf-8") for name, file in files.items() if file.is_file()}
     links = " ".join(f'<a href="#{name}">{name}</a>' for name in sections)
     text = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>afgrl: the paper reproduced</title>'
         f"<style>{STYLE}</style></head><body><h1>Augmentation-Free Self-Supervised Learning on Graphs, reproduced</h1>"
-        f"<nav>{links}</nav>{''.join(sections.values())}</body></html>\n"
+        f"<p>{html.escape(lead)}</p><nav>{links}</nav>{''.join(sections.values())}</body></html>\n"
     )
     replace_file(out / "reproduction.html", lambda path: path.write_text(text, encoding="utf-8"))
 

@@ -22,6 +22,11 @@ QUICK_SETTINGS = {
 }  # fmt: skip
 
 
+# BGRL's published 10,000 epochs would take most of the time of all grids together.
+GRID_SETTINGS: dict[str, dict[str, Any]] = {"bgrl": {"epochs": 2000}}
+GRID_NOTE = "BGRL is trained for 2,000 epochs here, a fifth of the published."
+
+
 @dataclass(frozen=True)
 class Scope:
     """What a call was restricted to."""
@@ -33,14 +38,22 @@ class Scope:
     data_dir: str | None = None
     vectors: Callable[[Cell], np.ndarray] | None = None  # of a training, for the figures that show them
 
-    def cell(self, dataset: str, method: str, seed: int = 0, **settings: Any) -> Cell:
-        """A training with the published settings but for ``settings``; a quick one is small besides."""
+    def cell(self, dataset: str, method: str, seed: int = 0, recipe: str = "paper", **settings: Any) -> Cell:
+        """A training with the settings of a recipe but for ``settings``; a quick one is small besides."""
         cls = methods()[method]
         small = {
             name: value for name, value in QUICK_SETTINGS.items() if name in cls.Config.model_fields and cls.trains
         }
         chosen = {**(small if self.quick else {}), **settings}
-        return Cell(dataset, method, seed, "paper", tuple(sorted(chosen.items())), QUICK if self.quick else THOROUGH)
+        return Cell(dataset, method, seed, recipe, tuple(sorted(chosen.items())), QUICK if self.quick else THOROUGH)
+
+    def in_grid(self, method: str) -> dict[str, Any]:
+        """What is shortened where a method is trained many times over; the tables say so."""
+        return {} if self.quick else GRID_SETTINGS.get(method, {})
+
+    @property
+    def grid_notes(self) -> list[str]:
+        return [] if self.quick else [GRID_NOTE]
 
     def at_hand(self, wanted: Sequence[str]) -> list[str]:
         """Those of the wanted datasets that are asked for and here; in a quick call whatever is asked for."""
@@ -67,5 +80,5 @@ class Result:
 
 def seeds_of(records: Records, scope: Scope, dataset: str, method: str, **settings: Any) -> list[Record]:
     """The records of one training for each seed, of those that are there."""
-    cells = [scope.cell(dataset, method, seed, **settings) for seed in range(scope.seeds)]
+    cells = [scope.cell(dataset, method, seed, **settings) for seed in range(scope.seeds)]  # settings may name a recipe
     return [records[cell] for cell in cells if cell in records]

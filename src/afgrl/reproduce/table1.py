@@ -41,7 +41,8 @@ def _grid(scope: Scope, method: str) -> list[dict[str, Any]]:
         grid = QUICK_AFGRL if scope.quick else AFGRL
         return [{name: value} for name, values in grid.items() for value in values]
     return [
-        {"drop_edges_1": edges, "drop_edges_2": edges, "drop_features_1": features, "drop_features_2": features}
+        scope.in_grid(method)
+        | {"drop_edges_1": edges, "drop_edges_2": edges, "drop_features_1": features, "drop_features_2": features}
         for edges, features in itertools.product(QUICK_RATES if scope.quick else RATES, repeat=2)
     ]
 
@@ -66,6 +67,7 @@ def result(scope: Scope, records: Records) -> Result:
         *scope.absent(paper.SENSITIVITY_DATASETS),
         "Each value is -(best - worst) / best in percent.",
         f"BGRL and GCA: edges and features are dropped at rates {rates}, all combinations, the same in both views.",
+        *scope.grid_notes,
         f"AFGRL, which drops nothing, one setting at a time: {grid}.",
     ]
     title = "Table 1: sensitivity to augmentation"
