@@ -3,9 +3,20 @@ import torch
 
 from afgrl.errors import UserError
 from afgrl.graph import Graph
-from afgrl.ops.walks import MAX_TRIES, NONE_ACCEPTED, _slot, biased_walks, neighbourhoods, tries_needed, uniform_walks
+from afgrl.ops.walks import (
+    MAX_TRIES,
+    NONE_ACCEPTED,
+    _slot,
+    biased_reference,
+    biased_walks,
+    neighbourhoods,
+    tries_needed,
+    uniform_reference,
+    uniform_walks,
+)
 from tests.conftest import communities
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
@@ -183,3 +194,19 @@ def test_recorded_on_a_gpu_new_draws_every_time(kind):
     for walk in drawn:
         assert torch.equal(walk[:, 0], begin)
         assert linked[walk[:, :-1], walk[:, 1:]].all()
+
+
+@pytest.mark.parametrize("graph", [communities(size=30), Graph(torch.eye(5), torch.tensor([[0, 1], [1, 2]]))])
+def test_the_kernel_walks_as_the_reference(graph, rng):
+    pytest.importorskip("triton", reason="Triton is made for Linux alone")
+    from afgrl.ops.walks_triton import biased_kernel, uniform_kernel
+
+    near = neighbourhoods(graph.to(DEVICE))
+    begin = torch.arange(graph.n, device=DEVICE)
+    draws = torch.rand(11, graph.n, generator=rng).to(DEVICE)
+    assert torch.equal(uniform_kernel(near, begin, draws), uniform_reference(near, begin, draws))
+    for p, q, tries in ((1.0, 1.0, 1), (0.25, 4.0, 25), (4.0, 0.25, 7)):
+        draws = torch.rand(11, 2, tries, graph.n, generator=rng).to(DEVICE)
+        ours, theirs = biased_kernel(near, begin, draws, p, q), biased_reference(near, begin, draws, p, q)
+        # A dart that falls on a border may be rounded to either side; hardly one does.
+        assert (ours == theirs).all(1).float().mean() > 0.97

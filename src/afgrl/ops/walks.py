@@ -14,6 +14,7 @@ from torch import Tensor
 
 from afgrl.errors import UserError
 from afgrl.graph import Graph
+from afgrl.ops.dispatch import takes_kernels
 
 NONE_ACCEPTED = 1e-3  # the largest chance that all proposals of a step are rejected
 MAX_TRIES = 128  # enough for that with q from 1/19 to 19; node2vec's own grid, 1/4 to 4, needs 25
@@ -57,10 +58,19 @@ def uniform_walks(neighbourhoods: Neighbourhoods, begin: Tensor, length: int, rn
 
     A node without neighbours stays where it is.
     """
-    walk = [begin]
     if len(neighbourhoods.node) == 0:
         return begin.unsqueeze(1).repeat(1, length)
     draws = torch.rand(length - 1, len(begin), generator=rng, device=begin.device)
+    if takes_kernels(begin):
+        from afgrl.ops.walks_triton import uniform_kernel
+
+        return uniform_kernel(neighbourhoods, begin, draws)
+    return uniform_reference(neighbourhoods, begin, draws)
+
+
+def uniform_reference(neighbourhoods: Neighbourhoods, begin: Tensor, draws: Tensor) -> Tensor:
+    """The walks that ``draws`` [length - 1, b] lead to."""
+    walk = [begin]
     for draw in draws:
         current = walk[-1]
         first, degree = _row(neighbourhoods, current)
@@ -90,11 +100,20 @@ def biased_walks(
     if len(neighbourhoods.node) == 0:
         return begin.unsqueeze(1).repeat(1, length)
     tries = tries_needed(q) if tries is None else tries
+    draws = torch.rand(length - 1, 2, tries, len(begin), generator=rng, device=begin.device)
+    if takes_kernels(begin):
+        from afgrl.ops.walks_triton import biased_kernel
+
+        return biased_kernel(neighbourhoods, begin, draws, p, q)
+    return biased_reference(neighbourhoods, begin, draws, p, q)
+
+
+def biased_reference(neighbourhoods: Neighbourhoods, begin: Tensor, draws: Tensor, p: float, q: float) -> Tensor:
+    """The walks that ``draws`` [length - 1, 2, tries, b] lead to."""
     # Where nothing came before, the walk came from where it is: then every neighbour is adjacent and weighs the same.
     walk = [begin, begin]
-    for _ in range(length - 1):
-        draws = torch.rand(2, tries, len(begin), generator=rng, device=begin.device)
-        walk.append(_second_order(neighbourhoods, walk[-2], walk[-1], p, q, draws))
+    for drawn in draws:
+        walk.append(_second_order(neighbourhoods, walk[-2], walk[-1], p, q, drawn))
     return torch.stack(walk[1:], dim=1)
 
 
