@@ -59,7 +59,7 @@ def test_every_method_is_measured(tmp_path):
     assert [row["method"] for row in found["methods"]] == ["dgi", "grace", "supervised_gcn"]  # raw has no epoch
     for row in found["methods"]:
         assert row["speedup"] == pytest.approx(row["reference_ms"] / row["fast_ms"])
-        assert row["gradient"] < 1e-3
+        assert max(row["gradient"].values()) < 1e-3  # a CPU takes float32 in either case
     table = afgrl("bench", "--methods", "dgi", *options).stdout
     assert "dgi" in table
     assert " ms" not in table  # times of a CPU are ratios only

@@ -16,8 +16,10 @@ from afgrl.nn import Progress
 from afgrl.steps import RecordedSteps, matmul_precision, plain_step, side_stream
 from afgrl.train import State, start
 
-# Of the gradient of a first step, relative to its length: rounding of tf32 and bf16 on a GPU, sums in another order.
-BOUND = {"cuda": 2e-2, "cpu": 1e-3}
+# How far the gradient of a first step may be from the reference's, relative to its length: with float32 products, where
+# sums come in another order, and as it trains, where they are rounded to tf32 or bf16. A first gradient is often a small
+# difference of large sums; a quarter of it lost would still be another gradient.
+BOUNDS = {"float32": 2e-3, "as it trains": 0.25}
 
 
 def epoch(
@@ -55,30 +57,32 @@ def compare(method: str, config: Settings, graph: Graph, device: torch.device, s
     """The reference and the fast path of a method; where they disagree, or the reference has no room, that is said."""
     fast, peak = epoch(method, config, graph, device, "auto", seconds)
     try:
-        distance = disagreement(method, config, graph, device)
+        distances = disagreement(method, config, graph, device)
         reference, _ = epoch(method, config, graph, device, "reference", seconds)
     except torch.OutOfMemoryError:  # all n² similarities of a contrast may not fit
         return {"reference_ms": None, "fast_ms": 1e3 * fast, "speedup": None, "peak_bytes": peak, "gradient": None}
-    if not distance <= BOUND[device.type]:
-        raise AfgrlError(
-            f"The fast path and the reference of {method} disagree: their gradients differ by {distance:.1e}, "
-            f"where {BOUND[device.type]:.0e} is allowed; nothing is reported."
-        )
+    for way, bound in BOUNDS.items():
+        if not distances[way] <= bound:
+            raise AfgrlError(
+                f"The fast path and the reference of {method} disagree: their gradients ({way}) differ by "
+                f"{distances[way]:.1e}, where {bound:.0e} is allowed; nothing is reported."
+            )
     return {
         "reference_ms": 1e3 * reference, "fast_ms": 1e3 * fast, "speedup": reference / fast, "peak_bytes": peak,
-        "gradient": distance,
+        "gradient": distances,
     }  # fmt: skip
 
 
-def disagreement(method: str, config: Settings, graph: Graph, device: torch.device) -> float:
-    """|g - g'| / |g'| of the gradients of a first step, from the same draws."""
-    plain, fast = (_gradient(method, config, graph, device, choice) for choice in ("reference", "auto"))
-    return float((plain - fast).norm() / plain.norm().clamp(min=1e-30))
+def disagreement(method: str, config: Settings, graph: Graph, device: torch.device) -> dict[str, float]:
+    """|g - g'| / |g'| of the gradients of a first step, from the same draws; g' is the reference's in float32."""
+    exact = config.model_copy(update={"precision": "float32"})
+    plain = _gradient(method, exact, graph, device, "reference")
+    ways = {"float32": exact, "as it trains": config}
+    found = {way: _gradient(method, settings, graph, device, "auto") for way, settings in ways.items()}
+    return {way: float((plain - fast).norm() / plain.norm().clamp(min=1e-30)) for way, fast in found.items()}
 
 
 def _gradient(method: str, config: Settings, graph: Graph, device: torch.device, choice: str) -> Tensor:
-    if choice == "reference":
-        config = config.model_copy(update={"precision": "float32"})  # what is right, not what is as coarse
     with implementation(choice), matmul_precision(config.precision), side_stream(device):
         state, inputs = begun(method, config, graph, device)
         state.method.loss(inputs, state.rng).backward()
