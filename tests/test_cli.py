@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import scipy.sparse as sp
 import torch
 from typer.testing import CliRunner
 
-from afgrl.cli import app
+from afgrl.cli import METHODS, app
+from afgrl.methods import methods
 from afgrl.runs import Run
 
 QUICK = ["epochs=12", "n_components=32", "predictor_width=32", "n_clusters=5", "n_restarts=2", "kmeans_iters=2"]
@@ -106,6 +108,10 @@ def test_a_supervised_method_needs_labels(tmp_path):
     assert answer.exit_code == 2
     assert "has no labels" in answer.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_help_names_every_method():
+    assert set(re.split(r", | or ", METHODS)) == set(methods())
 
 
 def test_search(run):

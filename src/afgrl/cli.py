@@ -27,7 +27,11 @@ app = typer.Typer(
 stdout, stderr = Console(), Console(stderr=True)
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; by default a new one under runs/.")]
-Method = Annotated[str, typer.Option("--method", help="How to learn.")]
+# Written out, since asking the package would wait for PyTorch.
+METHODS = (
+    "afgrl, bgrl, dgi, deepwalk, deepwalk_feats, gca, gmi, grace, hops, mvgrl, node2vec, random, raw or supervised_gcn"
+)
+Method = Annotated[str, typer.Option("--method", help=f"How to learn: {METHODS}.")]
 Recipe = Annotated[str, typer.Option("--recipe", help="A set of settings: default, or paper.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings from a TOML file.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="name=value, any setting; repeatable.")]

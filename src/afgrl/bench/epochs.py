@@ -17,8 +17,8 @@ from afgrl.steps import RecordedSteps, matmul_precision, plain_step, side_stream
 from afgrl.train import State, start
 
 # How far the gradient of a first step may be from the reference's, relative to its length: with float32 products, where
-# sums come in another order, and as it trains, where they are rounded to tf32 or bf16. A first gradient is often a small
-# difference of large sums; a quarter of it lost would still be another gradient.
+# sums come in another order, and as it trains, where they are rounded to tf32 or bf16. A first gradient is often a
+# small difference of large sums; a quarter of it lost would still be another gradient.
 BOUNDS = {"float32": 2e-3, "as it trains": 0.25}
 
 

@@ -15,6 +15,7 @@ from afgrl.data import catalogue
 from afgrl.errors import UserError, unknown
 from afgrl.methods import methods as known_methods
 from afgrl.reproduce import (
+    claims,
     datasets,
     figure_ablation,
     figure_dimension,
@@ -47,6 +48,7 @@ LEAD = (
     "lists its trainings with all settings and the command that repeats them."
 )
 RESULTS: dict[str, Module] = {
+    "claims": claims,
     "table1": table1,
     "table2": table2,
     "table3": table3,

@@ -11,25 +11,25 @@ METHODS = ("afgrl", "bgrl", "gca", "grace")
 
 
 def cells(scope: Scope) -> list[Cell]:
-    return curves.cells(scope, scope.at_hand(paper.DATASETS), _methods(scope), "n_components", _widths(scope))
+    return curves.cells(scope, scope.at_hand(paper.DATASETS), chosen(scope), "n_components", widths(scope))
 
 
-def _methods(scope: Scope) -> list[str]:
+def chosen(scope: Scope) -> list[str]:
     return [name for name in METHODS if name in scope.methods]
 
 
-def _widths(scope: Scope) -> tuple[int, ...]:
+def widths(scope: Scope) -> tuple[int, ...]:
     return QUICK_WIDTHS if scope.quick else WIDTHS
 
 
 def result(scope: Scope, records: Records) -> Result:
     found = {
         (dataset, method, protocol): curves.curve(
-            scope, records, dataset, method, "n_components", _widths(scope), protocol
+            scope, records, dataset, method, "n_components", widths(scope), protocol
         )
         for dataset in scope.at_hand(paper.DATASETS)
         for protocol in curves.PROTOCOLS
-        for method in _methods(scope)
+        for method in chosen(scope)
     }
     title = "Figure: accuracy against the width D of the embedding"
     pictures = {"dimension": lambda: curves.picture(found, "D", doubling=True)}

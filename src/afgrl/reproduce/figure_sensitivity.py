@@ -19,22 +19,22 @@ LETTERS = {"n_neighbors": "k", "n_restarts": "M"}
 def cells(scope: Scope) -> list[Cell]:
     if "afgrl" not in scope.methods:
         return []
-    return [cell for setting, values in _values(scope) for cell in _cells(scope, setting, values)]
+    return [cell for setting, chosen in values(scope) for cell in _cells(scope, setting, chosen)]
 
 
 def _cells(scope: Scope, setting: str, values: tuple[int, ...]) -> list[Cell]:
     return curves.cells(scope, scope.at_hand(paper.DATASETS), ["afgrl"], setting, values)
 
 
-def _values(scope: Scope) -> list[tuple[str, tuple[int, ...]]]:
+def values(scope: Scope) -> list[tuple[str, tuple[int, ...]]]:
     return list((QUICK_VALUES if scope.quick else VALUES).items())
 
 
 def result(scope: Scope, records: Records) -> Result:
     tables, made = [], dict[str, Callable[[], Figure]]()
-    for setting, values in _values(scope):
+    for setting, chosen in values(scope):
         found = {
-            (dataset, "afgrl", protocol): curves.curve(scope, records, dataset, "afgrl", setting, values, protocol)
+            (dataset, "afgrl", protocol): curves.curve(scope, records, dataset, "afgrl", setting, chosen, protocol)
             for dataset in scope.at_hand(paper.DATASETS)
             for protocol in curves.PROTOCOLS
         }

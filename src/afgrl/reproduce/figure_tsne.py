@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,32 +22,53 @@ CLOSE = 20  # nodes of each class in the closer look
 
 
 def cells(scope: Scope) -> list[Cell]:
-    return [scope.cell(dataset, method) for dataset in scope.at_hand([DATASET])[:1] for method in METHODS]
+    return [
+        scope.cell(dataset, method)
+        for dataset in scope.at_hand([DATASET])[:1]
+        for method in METHODS
+        if method in scope.methods
+    ]
 
 
 def result(scope: Scope, records: Records) -> Result:
     title = "Figure: vectors in the plane by t-SNE"
-    notes = scope.absent([DATASET])
-    chosen = cells(scope)
-    if not chosen or scope.vectors is None:
-        return Result(title, [], notes=notes)
-    y = np.asarray(loaded(chosen[0].dataset, scope.data_dir).y)
+    found = separations(scope)
+    rows: list[list[Entry]] = [[method, *values] for method, values in found.items()]
+    columns = [Column("method"), Column("silhouette, all", 3), Column("silhouette, closer look", 3)]
+    names = [cell.dataset for cell in cells(scope)[:1]]
+    notes = [
+        *scope.absent([DATASET]),
+        "The silhouette of the classes, by cosine of the vectors themselves, is what the eye looks for in the plane.",
+    ]
+    pictures = {"tsne": lambda: _picture(_planes(scope))} if found else {}
+    return Result(title, [Table(", ".join([title, *names]), columns, rows)], pictures, notes)
+
+
+def separations(scope: Scope) -> dict[str, tuple[float, float]]:
+    """Of each method the silhouette of the classes, among all that is shown and in the closer look."""
+    found = {}
+    for method, vectors, y in _vectors(scope):
+        shown, close = (float(silhouette_score(vectors[part], y[part], metric="cosine")) for part in _parts(y))
+        found[method] = shown, close
+    return found
+
+
+def _vectors(scope: Scope) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    for cell in cells(scope) if scope.vectors else ():
+        assert scope.vectors is not None
+        yield cell.method, _unit(scope.vectors(cell)), np.asarray(loaded(cell.dataset, scope.data_dir).y)
+
+
+def _parts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes that are shown, and those of the closer look."""
     draw = np.random.default_rng(0)
     shown = np.sort(draw.permutation(len(y))[:MOST])
     close = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:CLOSE] for label in range(y.max() + 1)])
-    flat, rows = {}, []
-    for cell in chosen:
-        vectors = _unit(scope.vectors(cell))
-        flat[cell.method] = [(_plane(vectors[part]), y[part]) for part in (shown, close)]
-        separation: list[Entry] = [
-            float(silhouette_score(vectors[part], y[part], metric="cosine")) for part in (shown, close)
-        ]
-        rows.append([cell.dataset, cell.method, *separation])
-    columns = [Column("dataset"), Column("method"), Column("silhouette, all", 3), Column("silhouette, closer look", 3)]
-    notes.append(
-        "The silhouette of the classes, by cosine of the vectors themselves, is what the eye looks for in the plane."
-    )
-    return Result(title, [Table(title, columns, rows)], {"tsne": lambda: _picture(flat)}, notes)
+    return shown, close
+
+
+def _planes(scope: Scope) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+    return {method: [(_plane(vectors[part]), y[part]) for part in _parts(y)] for method, vectors, y in _vectors(scope)}
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

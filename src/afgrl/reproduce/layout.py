@@ -70,7 +70,8 @@ def terminal(table: Table) -> RichTable:
     shown.caption = " ".join(table.notes)
     kept = [column for column in table.columns if column.title not in (SPREAD, "")]
     for column in kept:
-        shown.add_column(column.title, justify="left" if column.digits is None else "right", no_wrap=True)
+        words = column.digits is None
+        shown.add_column(column.title, justify="left" if words else "right", no_wrap=not words)
     for row in table.texts():
         cells: list[str] = []
         for column, text in zip(table.columns, row, strict=True):
