@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import signal
 import subprocess
@@ -261,11 +260,10 @@ def test_killed_at_any_point_and_resumed_equals_uninterrupted(number, uninterrup
 
 
 def test_the_demo_beats_raw_pixels_and_the_untrained_encoder(tmp_path):
-    began = time.perf_counter()
+    began = time.process_time()
     answer = afgrl("demo", "--out", tmp_path / "run", "--device", "cpu", "--quiet", "--json")
     assert answer.exit_code == 0, answer.stderr
-    if not os.environ.get("CI"):  # a shared machine may be slower than two cores of its own
-        assert time.perf_counter() - began < 60
+    assert time.process_time() - began < 120  # a minute of two cores; a shared machine's clock tells less
     scores = json.loads(answer.stdout)
     for task, name in (("clustering", "nmi"), ("similarity", "sim@5")):
         trained = scores["label-free"][task][name]["mean"]
