@@ -115,6 +115,6 @@ class NodeTable(Method):
         if graph.fingerprint != int(self.fingerprint):
             raise UserError(
                 f"The method {self.name!r} learns a vector for each node of one graph and cannot embed another; "
-                "afgrl, bgrl, grace, gca, dgi, gmi and mvgrl can."
+                "a method that learns an encoder can, afgrl for one."
             )
         return super().embed(graph)

@@ -58,7 +58,7 @@ class BGRLMethod(Method):
         if progress.step < warmup:
             return self.config.learning_rate * max(progress.step, 1) / warmup
         done = (progress.step - warmup) / max(1.0, progress.total - warmup)
-        return self.config.learning_rate * max((1 + math.cos(math.pi * done)) / 2, 1e-8)
+        return self.config.learning_rate * (1 + math.cos(math.pi * done)) / 2
 
     def after_step(self, progress: Progress) -> None:
         follow(self.target, self.encoder, target_decay(progress, self.config.momentum, "cosine"))

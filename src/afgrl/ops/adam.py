@@ -53,11 +53,11 @@ class Adam(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        moved = [(group, parameter) for group in self.param_groups for parameter in group["params"]]
-        moved = [(group, parameter) for group, parameter in moved if parameter.grad is not None]
-        if closure is not None or not moved or not takes_kernels(moved[0][1]) or len(self.param_groups) > 1:
+        (group,) = self.param_groups  # as __init__ makes it
+        moved = [parameter for parameter in group["params"] if parameter.grad is not None]
+        if closure is not None or not moved or not takes_kernels(moved[0]):
             return super().step(closure)
-        for _, parameter in moved:
+        for parameter in moved:
             if not self.state[parameter]:
                 self.state[parameter] = {
                     "step": torch.zeros((), device=parameter.device),
@@ -66,7 +66,7 @@ class Adam(torch.optim.Adam):
                 }
         from afgrl.ops.adam_triton import adam_kernel
 
-        adam_kernel([parameter for _, parameter in moved], self.state, self.param_groups[0])
+        adam_kernel(moved, self.state, group)
         return None
 
 

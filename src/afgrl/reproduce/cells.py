@@ -61,12 +61,14 @@ def measure(cell: Cell, dataset: Dataset, device: torch.device) -> Record:
     splits = Splits(dataset.splits.name, dataset.splits.roles[: cell.effort.n_splits])
     began = time.perf_counter()
     state, inputs = begun(cell, dataset, device)
-    look = _Looks(dataset.y, splits, inputs, cell.effort, state.last)
+    look = _Looks(dataset.y, splits, inputs, cell.effort, state)
+    if state.last and cell.effort.looks > 1:
+        look.evaluate(state, 0)  # the untrained encoder is a candidate, as in the authors' code
     train(state, inputs, [look])
     vectors = state.method.represent(inputs)
     seconds = time.perf_counter() - began - look.seconds
-    if not look.records or look.records[-1]["epoch"] != state.step:
-        look.evaluate(vectors, state.step)
+    if not look.records:  # there was no training
+        look.evaluate(state, state.step)
     picked = evaluate.as_json(evaluate.pick(look.records))
     scores = evaluate.as_json(evaluate.label_free(vectors, dataset.y, splits, n_fits=cell.effort.n_fits))
     if isinstance(state.method, SupervisedGCNMethod):  # it classifies by itself
@@ -94,26 +96,31 @@ def config(cell: Cell, dataset: Dataset) -> Settings:
     return resolve(cls.Config, *layers).adapted(dataset.graph)
 
 
+PATIENT = 50  # epochs between looks where patience may end a training; it ended DGI's after 220 to 380
+
+
 class _Looks:
     """Evaluates by the paper's protocol now and then, and keeps its own time apart."""
 
-    def __init__(self, y: Any, splits: Splits, inputs: Any, effort: Effort, epochs: int) -> None:
+    def __init__(self, y: Any, splits: Splits, inputs: Any, effort: Effort, state: State) -> None:
         self.y, self.splits, self.inputs, self.effort = y, splits, inputs, effort
         # Where patience may end a training early, it shall have been looked at before.
-        self.every = max(1, min(epochs // effort.looks, 500)) if effort.looks > 1 else max(1, epochs)
+        most = PATIENT if state.method.config.patience and effort.looks > 1 else 500 if effort.looks > 1 else state.last
+        self.every = max(1, min(state.last // effort.looks, most))
         self.records: list[Record] = []
         self.seconds = 0.0
 
     def __call__(self, state: State, loss: Tensor) -> None:
         if state.step % self.every == 0 or state.step == state.last:
             loss.item()  # which waits for the step
-            began = time.perf_counter()
-            self.evaluate(state.method.represent(self.inputs), state.step)
-            self.seconds += time.perf_counter() - began
+            self.evaluate(state, state.step)
 
-    def evaluate(self, vectors: Tensor, epoch: int) -> None:
+    def evaluate(self, state: State, epoch: int) -> None:
+        began = time.perf_counter()
         fits = {"n_fits": self.effort.n_fits, "n_init": self.effort.n_init}
+        vectors = state.method.represent(self.inputs)
         self.records.append(evaluate.snapshot(vectors, self.y, self.splits, epoch=epoch, **fits))
+        self.seconds += time.perf_counter() - began
 
 
 @cache

@@ -37,7 +37,7 @@ def result(scope: Scope, records: Records) -> Result:
         rows += _stable(scope, records, protocol)
         rows += _ablation(scope, records, protocol)
         rows += _dimension(scope, records, protocol)
-    rows += _neighbours(scope) + _plane(scope, records)
+    rows += _neighbours(scope) + _plane(scope)
     columns = [Column(title) for title in ("claim", "protocol", "measured here", "verdict")]
     notes = [
         *scope.absent(paper.DATASETS),
@@ -143,7 +143,7 @@ def _neighbours(scope: Scope) -> Rows:
     return [[claim, "–", f"{sizes}: {'; '.join(told)}" if told else "–", verdict(held)]]
 
 
-def _plane(scope: Scope, records: Records) -> Rows:
+def _plane(scope: Scope) -> Rows:
     found = figure_tsne.separations(scope)
     told = ", ".join(f"{method} {all_nodes:.3f}" for method, (all_nodes, _) in found.items())
     held = [found["afgrl"][0] > found["gca"][0]] if len(found) == 2 else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -39,13 +41,15 @@ def result(scope: Scope, records: Records) -> Result:
     return Result(title, [Table(title, columns, rows)], {"ratio": lambda: _picture(shares)}, notes)
 
 
+@cache
 def ratios(dataset: Dataset) -> list[list[float]]:
     """For each k the share among the nearest, among the adjacent, and among those that are both."""
     graph, y = dataset.graph, torch.as_tensor(dataset.y)
     inputs = gcn_inputs(graph, to_sum_one=False)
     encoder = GCN([graph.n_features, WIDTH, WIDTH], "relu", "none", torch.Generator().manual_seed(0))
     with torch.no_grad():
-        near = knn(encoder(inputs), encoder(inputs), min(max(SIZES), graph.n - 1), diagonal="drop").index
+        h = encoder(inputs)
+    near = knn(h, h, min(max(SIZES), graph.n - 1), diagonal="drop").index
     source, target = graph.edge_index
     adjacent = _mean_share((y[source] == y[target]).float(), source, torch.ones_like(source).bool(), graph.n)
     node = torch.arange(graph.n).unsqueeze(1).expand_as(near)

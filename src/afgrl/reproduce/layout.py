@@ -6,7 +6,7 @@ import csv
 import io
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -34,7 +34,6 @@ class Table:
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Entry]]
-    notes: Sequence[str] = field(default=())
 
     def texts(self) -> list[list[str]]:
         return [[column.text(entry) for column, entry in zip(self.columns, row, strict=True)] for row in self.rows]
@@ -67,7 +66,6 @@ def over_seeds(scores: Sequence[dict[str, Any]]) -> tuple[float, float]:
 def terminal(table: Table) -> RichTable:
     """Narrow: a spread and a mark stand in the column they belong to."""
     shown = RichTable(box=box.SIMPLE, title=table.title, title_justify="left", padding=(0, 1, 0, 0))
-    shown.caption = " ".join(table.notes)
     kept = [column for column in table.columns if column.title not in (SPREAD, "")]
     for column in kept:
         words = column.digits is None
@@ -89,7 +87,7 @@ def markdown(table: Table) -> str:
     lines = [f"**{table.title}**", "", _bar([column.title for column in table.columns])]
     lines += [_bar(["---" if column.digits is None else "---:" for column in table.columns])]
     lines += [_bar([text.replace("|", "\\|") for text in row]) for row in table.texts()]
-    return "\n".join([*lines, "", *table.notes]) + "\n"
+    return "\n".join([*lines, ""]) + "\n"
 
 
 def _bar(cells: Sequence[str]) -> str:

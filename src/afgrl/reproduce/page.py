@@ -59,8 +59,7 @@ def _table(table: Table) -> str:
         f"<tr{' class=' + chr(34) + 'below' + chr(34) if BELOW in row else ''}>{_row(row, words, 'td')}</tr>"
         for row in table.texts()
     )
-    notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in table.notes)
-    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{body}</table>{notes}"
+    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{body}</table>"
 
 
 def _row(texts: Sequence[str], words: Sequence[bool], tag: str) -> str:
