@@ -69,10 +69,11 @@ def test_every_method_is_measured(tmp_path):
 def test_a_method_whose_paths_disagree_is_not_reported(monkeypatch):
     plain = dgi.gather
     monkeypatch.setattr(dgi, "gather", lambda *arguments: plain(*arguments) * (1.01 if is_fast() else 1))
-    answer = afgrl("bench", "--methods", "dgi", "--datasets", "demo", "--seconds", "0.02", "--device", "cpu", "--json")
+    options = ("--datasets", "demo", "--seconds", "0.02", "--device", "cpu", "--json")
+    answer = afgrl("bench", "--methods", "dgi,gmi", *options)
     assert answer.exit_code == 1
-    assert "dgi disagree" in answer.stderr
-    assert not answer.stdout
+    assert "dgi disagree on demo" in answer.stderr
+    assert [row["method"] for row in json.loads(answer.stdout)["methods"]] == ["gmi"]
 
 
 def test_a_dataset_that_does_not_exist():

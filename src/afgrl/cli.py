@@ -247,6 +247,8 @@ def bench(
     else:
         for table in tables.bench(answer):
             stdout.print(table)
+    if refused := answer.get("refused"):
+        raise AfgrlError(" ".join(refused))
 
 
 @command

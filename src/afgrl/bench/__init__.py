@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from afgrl.bench.epochs import compare
+from afgrl.bench.epochs import Disagreement, compare
 from afgrl.bench.measure import matmul_rates
 from afgrl.bench.subject import Subject
 from afgrl.config import recipe, resolve
@@ -63,7 +63,7 @@ def _bench_methods(
     datasets: Sequence[str], methods: Sequence[str], device: torch.device, recipe_name: str, data_dir: str | None,
     seconds: float, settings: dict[str, Any], say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
-    answer: dict[str, Any] = environment(device) | {"recipe": recipe_name, "methods": []}
+    answer: dict[str, Any] = environment(device) | {"recipe": recipe_name, "methods": [], "refused": []}
     classes = {method: method_class(method) for method in methods}  # an unknown name is told before the work
     for name in datasets:
         graph, origin = _graph(name, data_dir)
@@ -71,7 +71,11 @@ def _bench_methods(
             say(f"{name}: {method}")
             layers = [recipe(method, recipe_name, name), _lesson(method, name), settings]
             config = resolve(classes[method].Config, *layers).adapted(graph)
-            figures = compare(method, config, graph, device, seconds)
+            try:
+                figures = compare(method, config, graph, device, seconds, name)
+            except Disagreement as error:  # the other methods are none the worse for it
+                answer["refused"].append(str(error))
+                continue
             answer["methods"].append({"dataset": name, "graph": origin, "method": method, **figures})
     return answer
 
