@@ -79,7 +79,8 @@ def _biased(
     attempt = tl.arange(0, TRIES)
     drawn = inside[:, None] & (attempt < tries)[None, :]
     current = tl.load(begin + walk, mask=inside, other=0)
-    previous = current
+    # Read once more: of a second name for one value Triton keeps the first value throughout the loop.
+    previous = tl.load(begin + walk, mask=inside, other=0)
     tl.store(walks + walk * length, current, mask=inside)
     for step in range(1, length):
         first = tl.load(start + current)
