@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from afgrl import experiment
+from afgrl import experiment, lessons
 from afgrl.config import resolve
 from afgrl.data import load
 from afgrl.evaluate import logistic_probe, predicted
@@ -48,11 +48,11 @@ def test_quick_methods_reach_what_they_should(name, tmp_path, monkeypatch):
     dataset = load(name, data_dir=REAL_DATA, splits="random")
     for (method, settings), floor in zip(QUICK_METHODS.items(), FLOORS[name], strict=True):
         taught = method == "supervised_gcn"
-        size = experiment.lesson_size(method, dataset) if taught else {}
+        size = lessons.lesson_size(method, dataset) if taught else {}
         config = resolve(method_class(method).Config, settings, size).adapted(dataset.graph)
         state, inputs = start(method, config, dataset.graph, torch.device("cpu"))
         if taught:
-            experiment.teach(state.method, dataset)
+            lessons.teach(state.method, dataset)
         train(state, inputs)
         if taught:
             reached = predicted(state.method.predict(inputs), dataset.y, dataset.splits)["classification"][

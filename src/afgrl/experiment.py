@@ -14,8 +14,8 @@ from torch import Tensor
 from afgrl import evaluate as evaluation
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
-from afgrl.data.splits import TRAIN, VALIDATION
 from afgrl.errors import Interrupted, UserError
+from afgrl.lessons import lesson_size, teach
 from afgrl.methods import Method, Size, method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.ops import hops
@@ -114,20 +114,6 @@ def _train(
         run.save_predictions(state.method.predict(inputs).cpu().numpy())
     run.save_model(state.method.state_dict(), describe(order.method, config, state.method.size))
     return run
-
-
-def lesson_size(method: str, dataset: Dataset) -> dict[str, int]:
-    """The settings of a supervised method that follow from its labels."""
-    if dataset.y is None or dataset.splits is None:
-        raise UserError(f"{dataset.name!r} has no labels, which the method {method!r} learns from.")
-    return {"n_classes": dataset.n_classes, "n_splits": len(dataset.splits)}
-
-
-def teach(method: SupervisedGCNMethod, dataset: Dataset) -> None:
-    """Give the supervised method its labels: of each split those of its training and validation nodes."""
-    assert dataset.splits is not None
-    roles = torch.from_numpy(dataset.splits.roles)
-    method.learn_from(torch.as_tensor(dataset.y), roles == TRAIN, roles == VALIDATION)
 
 
 class Trace:

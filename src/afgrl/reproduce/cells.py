@@ -14,7 +14,7 @@ from torch import Tensor
 from afgrl import evaluate
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, Splits, load
-from afgrl.experiment import lesson_size, teach
+from afgrl.lessons import lesson_size, teach
 from afgrl.methods import method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.runs import environment

@@ -39,15 +39,19 @@ def _digest(array: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
+# What reads or keeps data shows in the data itself, whose version is the other half.
+SEEN_IN_DATA = ("afgrl.data", "afgrl.graph", "afgrl.errors")
+
+
 @cache
 def code_version(method: str) -> str:
     """Of all that a method's scores depend on: the modules it, the loop and the evaluation import, without comments."""
-    roots = [method_class(method).__module__, "afgrl.train", "afgrl.evaluate", "afgrl.experiment"]
+    roots = [method_class(method).__module__, "afgrl.train", "afgrl.evaluate", "afgrl.lessons"]
     seen: dict[str, str] = {}
     while roots:
         module = roots.pop()
         file = _file(module)
-        if module in seen or file is None:
+        if module in seen or file is None or module.startswith(SEEN_IN_DATA):
             continue
         tree = ast.parse(file.read_text())
         seen[module] = ast.dump(_without_docstrings(tree))
