@@ -143,6 +143,48 @@ class Run:
         file = self.path / "predictions.npz"
         return np.load(file)["classes"] if file.exists() else None
 
+    def save_data(self, nodes: pa.Table, description: dict[str, Any]) -> None:
+        """The columns a user has of the nodes, ``id`` first, and what was understood of the source."""
+        self._replace("nodes.parquet", lambda path: pq.write_table(nodes, path))
+        self._write_json("data.json", description)
+
+    def nodes(self) -> pa.Table:
+        """What is known of each node besides its features, in the order of the vectors: ``id`` and any columns."""
+        file = self.path / "nodes.parquet"
+        return pq.read_table(file) if file.is_file() else pa.table({"id": self.embedding()[0]})
+
+    def data(self) -> dict[str, Any]:
+        """What was understood of the source; empty for a run that was saved from Python."""
+        return self._json("data.json") if (self.path / "data.json").is_file() else {}
+
+    def save_preprocessing(self, fitted: dict[str, Any]) -> None:
+        self._write_json("preprocessing.json", fitted)
+
+    def preprocessing(self) -> dict[str, Any] | None:
+        """How columns became features; None where the source had features already."""
+        return self._json("preprocessing.json") if (self.path / "preprocessing.json").is_file() else None
+
+    def save_clusters(self, ids: np.ndarray, clusters: np.ndarray, description: dict[str, Any]) -> None:
+        table = pa.table({"id": pa.array(ids), "cluster": pa.array(clusters, pa.int32())})
+        self._replace("clusters.parquet", lambda path: pq.write_table(table, path))
+        self._write_json("clusters.json", description)
+
+    def clusters(self) -> tuple[np.ndarray, dict[str, Any]] | None:
+        """The cluster of each node, [n], and what is said of the clusters; None before `afgrl cluster`."""
+        if not (self.path / "clusters.json").is_file():
+            return None
+        table = pq.read_table(self.path / "clusters.parquet")
+        return table["cluster"].to_numpy(), self._json("clusters.json")
+
+    def save_map(self, name: str, points: np.ndarray) -> None:
+        """The vectors in the plane, [n, 2], by t-SNE or UMAP."""
+        flat = np.ascontiguousarray(points, dtype=np.float32)
+        self._replace(f"map-{name}.npy", lambda path: _save_npy(path, flat))
+
+    def map(self, name: str) -> np.ndarray | None:
+        file = self.path / f"map-{name}.npy"
+        return np.load(file, allow_pickle=False) if file.is_file() else None
+
     def save_splits(self, splits: Splits) -> None:
         self._replace("splits.npz", splits.save)
 
@@ -182,6 +224,11 @@ def replace_file(final: Path, write: Callable[[Path], Any]) -> None:
         os.replace(temporary, final)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _save_npy(path: Path, values: np.ndarray) -> None:
+    with open(path, "wb") as file:  # numpy would add .npy to a name without it
+        np.save(file, values)
 
 
 def _save_array(path: Path, classes: np.ndarray) -> None:
