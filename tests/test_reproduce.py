@@ -142,7 +142,7 @@ def test_code_counts_and_comments_do_not(tmp_path, monkeypatch):
     plain = versions._file
     monkeypatch.setattr(versions, "_file", lambda name: tmp_path / "one.py" if name == "afgrl.nn" else plain(name))
     first = version('def f(x):\n    """Once."""\n    return x + 1\n')
-    assert version('# why\ndef f(x):\n    """Twice."""\n    return  x + 1  # so\n') == first
+    assert version('# why\ndef f(x):\n    """Twice."""\n\n    return x + 1  # so\n') == first
     assert version("def f(x):\n    return x + 2\n") != first
     versions.code_version.cache_clear()
     assert versions.code_version("dgi") != versions.code_version("bgrl")

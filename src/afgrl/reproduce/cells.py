@@ -28,12 +28,15 @@ class Effort:
     """How thoroughly a training is evaluated."""
 
     looks: int = 6  # times in training, of which the paper's protocol picks one
+    longest: int | None = 500  # epochs from one look to the next
     n_splits: int = 20
     n_fits: int = 10  # clusterings
     n_init: int = 10  # starts of each, in the paper's protocol
 
 
-THOROUGH, QUICK = Effort(), Effort(looks=1, n_splits=3, n_fits=2, n_init=1)
+# A look takes as long as some hundred epochs, so where a method is trained many times over there are two.
+THOROUGH, GRID = Effort(), Effort(looks=2, longest=None)
+QUICK = Effort(looks=1, longest=None, n_splits=3, n_fits=2, n_init=1)
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,8 @@ class _Looks:
     def __init__(self, y: Any, splits: Splits, inputs: Any, effort: Effort, state: State) -> None:
         self.y, self.splits, self.inputs, self.effort = y, splits, inputs, effort
         # Where patience may end a training early, it shall have been looked at before.
-        most = PATIENT if state.method.config.patience and effort.looks > 1 else 500 if effort.looks > 1 else state.last
-        self.every = max(1, min(state.last // effort.looks, most))
+        longest = PATIENT if state.method.config.patience and effort.looks > 1 else effort.longest or state.last
+        self.every = max(1, min(state.last // effort.looks, longest))
         self.records: list[Record] = []
         self.seconds = 0.0
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import json
+import tokenize
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,8 +55,9 @@ def code_version(method: str) -> str:
         file = _file(module)
         if module in seen or file is None or module.startswith(SEEN_IN_DATA):
             continue
-        tree = ast.parse(file.read_text())
-        seen[module] = ast.dump(_without_docstrings(tree))
+        text = file.read_text()
+        tree = ast.parse(text)
+        seen[module] = _without_remarks(text, tree)
         if module != "afgrl.methods":  # which imports them all
             roots += [name for node in ast.walk(tree) for name in _imported(node)]
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
@@ -72,8 +75,15 @@ def _imported(node: ast.AST) -> list[str]:
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
+def _without_remarks(text: str, tree: ast.Module) -> str:
+    """The lines without comments and docstrings. Not the syntax tree, which is another in each version of Python."""
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return tree
+            first, last = node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno
+            lines[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(line.rstrip() for line in lines if line.strip())
