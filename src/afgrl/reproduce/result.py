@@ -25,7 +25,7 @@ QUICK_SETTINGS = {
 # BGRL's published 10,000 epochs would take most of the time of all grids together.
 GRID_SETTINGS: dict[str, dict[str, Any]] = {"bgrl": {"epochs": 2000}}
 GRID_NOTE = (
-    "BGRL is trained for 2,000 epochs here, a fifth of the published, and the `paper` protocol picks from three epochs: "
+    "BGRL is trained for 2,000 epochs here, a fifth of the published, and the `paper` protocol picks from three: "
     "the first, the middle one and the last."
 )
 
