@@ -3,6 +3,8 @@
 afgrl reproduce table2 --seeds 2 --workers 4 --out DIR           # trains and scores, several at a time
 afgrl bench --methods all --out results/bench-methods-nvidia-h200.json   # times and memory, alone on the GPU
 python -m benchmarks.methods DIR/runs/*.json                     # → results/methods.json, results/methods.md
+
+What one call of the bench refused (a fast path that disagreed with its reference) is in the file of a later one.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ Speeds = dict[tuple[str, str], dict[str, Any]]
 
 
 def table(files: list[Path]) -> None:
-    """Of a training that was made twice, the later file's stays."""
-    runs: dict[Any, Any] = {}
-    for file in files:
-        stored = json.loads(file.read_text())
-        for record in stored.get("runs", [stored]):
-            record.setdefault("environment", stored.get("environment"))
-            runs[record["dataset"], record["method"], record["settings"]["seed"]] = record
-    (RESULTS / "methods.json").write_text(json.dumps({"runs": list(runs.values())}) + "\n")
-    (RESULTS / "methods.md").write_text("\n".join(markdown(list(runs.values()))) + "\n")
+    """Of the trainings by a recipe as it is; those of the grids, which change a setting, belong to other tables."""
+    records = [json.loads(file.read_text()) for file in files]
+    runs = sorted((run for run in records if " --set " not in run["command"]), key=lambda run: run["command"])
+    (RESULTS / "methods.json").write_text(json.dumps({"runs": runs}) + "\n")
+    (RESULTS / "methods.md").write_text("\n".join(markdown(runs)) + "\n")
+
+
+def _name(run: dict[str, Any]) -> str:
+    return run["method"] + ("" if run["recipe"] == "paper" else f" ({run['recipe']} recipe)")
 
 
 def markdown(runs: list[dict[str, Any]]) -> Iterator[str]:
@@ -47,14 +49,16 @@ def markdown(runs: list[dict[str, Any]]) -> Iterator[str]:
     yield "(`afgrl bench --methods all`; –: not yet measured). WikiCS is missing: its file was not at hand."
     speeds = _speeds()
     for dataset in DATASETS:
-        groups = {name: [run for run in runs if (run["dataset"], run["method"]) == (dataset, name)] for name in ORDER}
+        names = [*ORDER, "afgrl (default recipe)"]
+        groups = {name: [run for run in runs if (run["dataset"], _name(run)) == (dataset, name)] for name in names}
         if any(groups.values()):
             yield from _tables(dataset, {name: group for name, group in groups.items() if group}, speeds)
 
 
 def _speeds() -> Speeds:
-    file = RESULTS / "bench-methods-nvidia-h200.json"
-    rows = json.loads(file.read_text())["methods"] if file.exists() else []
+    """Several calls may have measured; the last file has the last word."""
+    files = sorted(RESULTS.glob("bench-methods-nvidia-h200*.json"))
+    rows = [row for file in files for row in json.loads(file.read_text())["methods"]]
     return {(row["dataset"], row["method"]): row for row in rows}
 
 

@@ -23,7 +23,7 @@ ALLOWED = {
     "nn": {"graph", "ops"},
     "methods": {"augment", "config", "diffusion", "graph", "nn", "ops", "positives"},
     "recipes": set(),
-    "data": {"graph"},
+    "data": {"graph", "ops"},
     "steps": {"methods"},
     "train": {"config", "graph", "methods", "nn", "ops", "steps"},
     "estimate": {"graph", "methods", "ops"},
@@ -44,7 +44,7 @@ ALLOWED = {
     "runs": {"config", "data"},
     "search": {"ops", "runs"},
     "lessons": {"data", "methods"},
-    "experiment": {"config", "data", "evaluate", "lessons", "methods", "ops", "runs", "train"},
+    "experiment": {"config", "data", "evaluate", "graph", "lessons", "methods", "ops", "runs", "train"},
     "reproduce": {
         "config",
         "data",

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from afgrl import evaluate as evaluation
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
+from afgrl.data.check import description
+from afgrl.data.files.options import Options
+from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
+from afgrl.graph import csr_from_scipy, csr_to_scipy
 from afgrl.lessons import lesson_size, teach
 from afgrl.methods import Method, Size, method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
@@ -36,11 +41,29 @@ class Order:
     splits: str = "auto"
     directed: bool | None = None
     evaluate_every: int = 0  # epochs between the evaluations that the paper protocol picks from; 0 for none
+    options: Options = field(default_factory=Options)  # what was told about a user's own files
 
     def load(self, data_dir: str | None = None) -> Dataset:
         if not self.source:
             raise UserError("This run was saved from Python, so it does not know the graph it came from.")
-        return load(self.source, data_dir=data_dir or self.data_dir, splits=self.splits, directed=self.directed)
+        return load(
+            self.source, data_dir=data_dir or self.data_dir, splits=self.splits, directed=self.directed,
+            options=self.options,
+        )  # fmt: skip
+
+    def as_toml(self) -> dict[str, Any]:
+        """The table [run] of config.toml; what was told about files stands beside the rest."""
+        told = {f"file_{name}": value for name, value in vars(self.options).items() if value not in (None, ())}
+        return {name: value for name, value in vars(self).items() if name != "options"} | told
+
+    @classmethod
+    def from_toml(cls, stored: dict[str, Any]) -> Order:
+        told = {name.removeprefix("file_"): value for name, value in stored.items() if name.startswith("file_")}
+        if "columns" in told:
+            told["columns"] = tuple(told["columns"])
+        return cls(
+            **{name: value for name, value in stored.items() if not name.startswith("file_")}, options=Options(**told)
+        )
 
 
 def fit(
@@ -62,7 +85,10 @@ def fit(
     if order.evaluate_every and dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so it cannot be evaluated while it trains.")
     run = Run.create(out, force=force)
-    run.write_config(vars(order), config.model_dump())
+    run.write_config(order.as_toml(), config.model_dump())
+    run.save_data(*description(dataset))
+    if dataset.reading is not None and dataset.reading.encoder is not None:
+        run.save_preprocessing(dataset.reading.encoder.as_json())
     if dataset.splits is not None:
         run.save_splits(dataset.splits)
     return _train(run, order, dataset, config, device, display)
@@ -78,7 +104,7 @@ def opened(path: Path) -> tuple[Run, Order, Settings]:
     """A run with what it was asked to be."""
     run = Run.open(path)
     stored = run.config()
-    order = Order(**stored["run"])
+    order = Order.from_toml(stored["run"])
     return run, order, resolve(method_class(order.method).Config, stored["settings"])
 
 
@@ -170,15 +196,18 @@ def evaluate(
     if dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so there is nothing to evaluate against.")
     _, vectors = run.embedding()
-    splits = run.splits()
+    splits, y, labelled = run.splits(), dataset.y, dataset.y >= 0
+    if not labelled.all():
+        y, splits = y[labelled], Splits(splits.name, splits.roles[:, labelled])
 
     def label_free(embedding: Tensor) -> dict[str, Any]:
-        return evaluation.as_json(evaluation.label_free(embedding.to(device), dataset.y, splits))
+        rows = embedding if labelled.all() else _rows(embedding, labelled)
+        return evaluation.as_json(evaluation.label_free(rows.to(device), y, splits))
 
     own = label_free(torch.from_numpy(vectors))
     predictions = run.predictions()
     if predictions is not None:  # a supervised method classifies by itself
-        own["classification"] = evaluation.as_json(evaluation.predicted(predictions, dataset.y, splits))[
+        own["classification"] = evaluation.as_json(evaluation.predicted(predictions[:, labelled], y, splits))[
             "classification"
         ]
     trace = run.lines("trace.jsonl")
@@ -197,6 +226,12 @@ def evaluate(
         scores["baselines"] = {name: label_free(rows) for name, rows in vectors_of.items()}
     run.save_scores(scores)
     return scores
+
+
+def _rows(table: Tensor, kept: np.ndarray) -> Tensor:
+    if table.layout == torch.sparse_csr:
+        return csr_from_scipy(csr_to_scipy(table)[np.flatnonzero(kept)])
+    return table[torch.from_numpy(kept)]
 
 
 def untrained(order: Order, config: Settings, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:

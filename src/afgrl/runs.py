@@ -157,10 +157,10 @@ class Run:
         """What was understood of the source; empty for a run that was saved from Python."""
         return self._json("data.json") if (self.path / "data.json").is_file() else {}
 
-    def save_preprocessing(self, fitted: dict[str, Any]) -> None:
+    def save_preprocessing(self, fitted: list[dict[str, Any]]) -> None:
         self._write_json("preprocessing.json", fitted)
 
-    def preprocessing(self) -> dict[str, Any] | None:
+    def preprocessing(self) -> list[dict[str, Any]] | None:
         """How columns became features; None where the source had features already."""
         return self._json("preprocessing.json") if (self.path / "preprocessing.json").is_file() else None
 
@@ -205,10 +205,10 @@ class Run:
         if not (self.path / name).is_file():
             raise UserError(f"The run {str(self.path)!r} has no {name}: {reason}.")
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _json(self, name: str) -> Any:
         return json.loads((self.path / name).read_text(encoding="utf-8"))
 
-    def _write_json(self, name: str, value: dict[str, Any]) -> None:
+    def _write_json(self, name: str, value: Any) -> None:
         text = json.dumps(value, indent=1) + "\n"
         self._replace(name, lambda path: path.write_text(text, encoding="utf-8"))
 

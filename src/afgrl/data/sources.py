@@ -7,12 +7,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from afgrl.data.benchmarks import BENCHMARKS, Counts, load_benchmark
 from afgrl.data.dataset import Dataset
 from afgrl.data.demo import COUNTS as DEMO_COUNTS
 from afgrl.data.demo import demo
-from afgrl.data.npz import load_npz
-from afgrl.data.splits import random_splits
+from afgrl.data.files.options import Options
+from afgrl.data.files.source import load_files
+from afgrl.data.splits import UNUSED, Splits, random_splits
 from afgrl.errors import UserError, unknown
 
 SPLITS = ("auto", "canonical", "random")
@@ -45,8 +48,9 @@ def load(
     splits: str = "auto",
     seed: int = 0,
     directed: bool | None = None,
+    options: Options = Options(),
 ) -> Dataset:
-    """The dataset of that name, or of the ``.npz`` file at that path.
+    """The dataset of that name, or of the user's folder or file at that path, about which ``options`` may tell more.
 
     ``data_dir`` (also ``AFGRL_DATA``) is a folder of raw files looked at before any download.
     ``splits="auto"`` takes the published splits where there are some, else 20 random ones by ``seed``.
@@ -59,7 +63,7 @@ def load(
     elif directed:
         raise UserError(f"The graph of {str(source)!r} is undirected; only 'wikics' can be had directed.")
     else:
-        dataset = replace(demo(), splits=None) if source == "demo" else load_npz(_checked_path(source))
+        dataset = replace(demo(), splits=None) if source == "demo" else load_files(_checked_path(source), options)
     return _with_splits(dataset, splits, seed)
 
 
@@ -76,4 +80,13 @@ def _with_splits(dataset: Dataset, kind: str, seed: int) -> Dataset:
         raise UserError(f"The dataset {dataset.name!r} has no canonical splits; use 'random' or 'auto'.")
     if dataset.y is None or (dataset.splits is not None and kind != "random"):
         return dataset
-    return replace(dataset, splits=random_splits(dataset.graph.n, seed))
+    return replace(dataset, splits=_of_labelled(dataset.y, seed))
+
+
+def _of_labelled(y: np.ndarray, seed: int) -> Splits:
+    """Random splits of the nodes that have a label."""
+    labelled = y >= 0
+    splits = random_splits(int(labelled.sum()), seed)
+    roles = np.full((len(splits), len(y)), UNUSED, dtype=np.uint8)
+    roles[:, labelled] = splits.roles
+    return Splits(splits.name, roles)

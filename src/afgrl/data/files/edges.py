@@ -1,0 +1,97 @@
+"""A table of edges → pairs of positions among the nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afgrl.data.files.ids import names_of
+from afgrl.data.files.kinds import as_numbers
+from afgrl.data.files.options import Options
+from afgrl.data.files.roles import end_columns, weight_column
+from afgrl.data.notes import Notes, some
+from afgrl.errors import UserError
+
+Ends = tuple[pa.ChunkedArray, pa.ChunkedArray]  # of each edge, as text
+
+
+def ends_of(
+    table: pa.Table, own: pa.ChunkedArray | None, options: Options, notes: Notes, where: tuple[str, str]
+) -> Ends:
+    """The two ends of each edge that counts, as text."""
+    place = where[1]
+    source, target = end_columns(table, options, notes, place)
+    keep = np.ones(table.num_rows, dtype=bool)
+    weight = weight_column(table, options, place)
+    if weight is not None:
+        keep = as_numbers(table[weight]) > 0  # also leaves out what is no number
+        notes.repaired(f"The weights in {weight!r} of {place} are not used.")
+        if not keep.all():
+            notes.repaired(f"Edges of {place} whose weight is not above 0, and are left out: {(~keep).sum():,}.")
+    ends = [names_of(table[column]) for column in (source, target)]
+    whole = ~(ends[0].is_null().to_numpy() | ends[1].is_null().to_numpy())
+    if not whole.all():
+        first = (~whole).argmax() + 1
+        notes.repaired(f"Edges of {place} that lack an end, and are left out: {(~whole).sum():,}, row {first} first.")
+    mask = pa.array(keep & whole)
+    first, second = (_like(end.filter(mask), own) for end in ends)
+    return first, second
+
+
+def _like(ends: pa.ChunkedArray, own: pa.ChunkedArray | None) -> pa.ChunkedArray:
+    """Without the ``.0`` of a table that took its ids for decimals, if the nodes' own ids have none."""
+    if own is None or not len(ends) or pc.any(pc.ends_with(own, ".0")).as_py():
+        return ends
+    return pc.replace_substring_regex(ends, r"^(-?\d+)\.0$", r"\1")
+
+
+def numbered(
+    own: pa.ChunkedArray | None,
+    ends: tuple[pa.ChunkedArray, pa.ChunkedArray] | None,
+    notes: Notes,
+    where: tuple[str, str],
+) -> tuple[pa.Array, np.ndarray]:
+    """All ids, those of the table of nodes first, and the edges as positions among them."""
+    own = pa.chunked_array([pa.array([], pa.string())]) if own is None else own
+    if ends is None:
+        return own.combine_chunks(), np.empty((2, 0), dtype=np.int64)
+    both = pa.chunked_array([*ends[0].chunks, *ends[1].chunks], pa.string())
+    occurring = both.unique()
+    foreign = occurring.filter(pc.invert(pc.is_in(occurring, value_set=own.combine_chunks())))
+    _note_foreign(own, occurring, foreign, notes, where)
+    ids = pa.concat_arrays([own.combine_chunks(), foreign])
+    edge_index = np.stack([pc.index_in(end, value_set=ids).to_numpy().astype(np.int64) for end in ends])
+    _note_edges(edge_index, len(ids), notes, where[1])
+    return ids, edge_index
+
+
+def _note_foreign(
+    own: pa.ChunkedArray, occurring: pa.Array, foreign: pa.Array, notes: Notes, where: tuple[str, str]
+) -> None:
+    if not len(own) or not len(foreign):
+        return
+    if len(foreign) == len(occurring):
+        raise UserError(
+            f"None of the ids in {where[1]} (such as {foreign[0].as_py()!r}) is in {where[0]} (which has such as "
+            f"{own[0].as_py()!r}); --id, --source and --target say which columns hold them."
+        )
+    share = len(foreign) / (len(own) + len(foreign))
+    sentence = (
+        f"Nodes that occur only in {where[1]}, and have no columns: {len(foreign):,} ({share:.0%}), "
+        f"{some(foreign.slice(0, 3).to_pylist())} first."
+    )
+    (notes.suspicious if share > 0.2 else notes.repaired)(sentence)
+
+
+def _note_edges(edge_index: np.ndarray, n: int, notes: Notes, where: str) -> None:
+    loops = edge_index[0] == edge_index[1]
+    if loops.any():
+        notes.repaired(f"Edges of {where} from a node to itself, and left out: {loops.sum():,}.")
+    source, target = edge_index[:, ~loops]
+    once = np.unique(source * n + target)
+    if len(once) < len(source):
+        notes.repaired(f"Edges of {where} that were there before, and count once: {len(source) - len(once):,}.")
+    mirrored = np.isin(once % n * n + once // n, once, assume_unique=True).sum()
+    if mirrored < len(once):
+        notes.understood(f"Edges of {where} that go one way, and count in both directions: {len(once) - mirrored:,}.")

@@ -1,0 +1,148 @@
+"""What a column holds: numbers, categories, text, or nothing that says anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afgrl.data.files.options import Kind
+from afgrl.data.notes import Notes
+from afgrl.errors import UserError
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(inf|Inf|INF)(inity)?$"
+NEARLY_ALL = 0.95  # a column of numbers may hold so few cells that are none
+FEW_VALUES = 50  # a column of so few different words is one of categories,
+SHARE_OF_VALUES = 0.1  # as is one where a value stands in ten rows on average
+WORDS = 2.5  # on average in a cell that is text
+
+__all__ = ["Kind", "as_numbers", "as_text", "as_vectors", "choose_kinds"]
+
+
+def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where: str) -> dict[str, str]:
+    """The kind of each column that becomes features, by what the user told and else by a look at it."""
+    missing = [name for name in told if name not in table.column_names]
+    if missing:
+        raise UserError(f"{where} has no column {missing[0]!r}; it has {_quoted(table.column_names)}.")
+    kinds: dict[str, str] = {}
+    for name in table.column_names:
+        column = table[name]
+        kind = _as_told(name, column, told[name], where) if name in told else _guess(name, column, notes, where)
+        if kind != "ignore":
+            kinds[name] = kind
+    groups: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        groups.setdefault(kind, []).append(name)
+    for kind, names in groups.items():
+        plural = {"number": "numbers", "category": "categories", "text": "text", "vector": "lists of numbers"}[kind]
+        notes.understood(f"{_quoted(names)} of {where}: {plural}.")
+    return kinds
+
+
+def _as_told(name: str, column: pa.ChunkedArray, kind: Kind, where: str) -> str:
+    if kind == "number" and _is_list(column.type):
+        return "vector"
+    if kind == "number" and (share := _share_of_numbers(column)) < NEARLY_ALL:
+        raise UserError(f"The column {name!r} of {where} is to be numbers, but only {share:.0%} of its cells are.")
+    return kind
+
+
+def _guess(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
+    filled = len(column) - column.null_count
+    if filled == 0:
+        notes.repaired(f"The column {name!r} of {where} is empty and left out.")
+        return "ignore"
+    if _is_list(column.type):
+        return _guess_list(name, column, notes, where)
+    if _is_plain_number(column.type):
+        return "number"
+    if not _is_text(column.type):
+        notes.repaired(f"The column {name!r} of {where} holds {column.type}, which is no feature, and is left out.")
+        return "ignore"
+    share = _share_of_numbers(column)
+    if share >= NEARLY_ALL:
+        if share < 1:
+            values = as_numbers(column)
+            bad = np.flatnonzero(np.isnan(values) & ~column.is_null().to_numpy())
+            notes.repaired(
+                f"Cells in column {name!r} of {where} that are no numbers, and count as missing: {len(bad):,}, "
+                f"{column[int(bad[0])].as_py()!r} in row {bad[0] + 1} first."
+            )
+        return "number"
+    return _guess_words(name, as_text(column).drop_null(), notes, where)
+
+
+def _guess_words(name: str, cells: pa.ChunkedArray, notes: Notes, where: str) -> str:
+    distinct = pc.count_distinct(cells).as_py()
+    words = pc.mean(pc.list_value_length(pc.split_pattern_regex(cells.slice(0, 10_000), r"\s+"))).as_py()
+    if (distinct <= FEW_VALUES and distinct < max(len(cells), 2)) or distinct <= SHARE_OF_VALUES * len(cells):
+        return "category"
+    if words >= WORDS:
+        return "text"
+    notes.repaired(
+        f"The column {name!r} of {where} has {distinct:,} different values in {len(cells):,} rows, as names do, "
+        f"and is left out; --column {name}=text or {name}=category takes it."
+    )
+    return "ignore"
+
+
+def _guess_list(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
+    try:
+        as_vectors(column)
+    except UserError as error:
+        notes.repaired(f"The column {name!r} of {where} is left out: {error}")
+        return "ignore"
+    return "vector"
+
+
+def as_numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """Float64; what is missing, infinite or no number is NaN."""
+    if _is_text(column.type):
+        text = pc.utf8_trim_whitespace(as_text(column))
+        column = pc.cast(pc.if_else(pc.match_substring_regex(text, NUMBER), text, None), pa.float64())
+    elif pa.types.is_temporal(column.type):
+        column = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
+    values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.cast(column, pa.string())
+
+
+def as_vectors(column: pa.ChunkedArray) -> np.ndarray:
+    """[rows, length] of a column of lists."""
+    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
+    if len(lengths) != 1 or not lengths[0] or not _is_plain_number(column.type.value_type):
+        raise UserError("its lists have no common length, or hold other things than numbers.")
+    return pc.cast(pc.list_flatten(column), pa.float64()).to_numpy(zero_copy_only=False).reshape(-1, lengths[0])
+
+
+def _share_of_numbers(column: pa.ChunkedArray) -> float:
+    filled = len(column) - column.null_count
+    if not _is_text(column.type):
+        return 1.0 if _is_plain_number(column.type) else 0.0
+    text = pc.utf8_trim_whitespace(as_text(column))
+    return (pc.sum(pc.match_substring_regex(text, NUMBER)).as_py() or 0) / max(filled, 1)
+
+
+def _is_plain_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_temporal)
+    return any(test(kind) for test in tests)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _quoted(names: list[str], most: int = 6) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
