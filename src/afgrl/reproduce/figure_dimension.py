@@ -6,7 +6,7 @@ from afgrl.reproduce import curves, paper
 from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.result import Records, Result, Scope
 
-WIDTHS, QUICK_WIDTHS = (32, 64, 128, 256, 512, 1024, 2048), (16, 32)
+WIDTHS, QUICK_WIDTHS = (32, 128, 512, 2048), (16, 32)
 METHODS = ("afgrl", "bgrl", "gca", "grace")
 
 

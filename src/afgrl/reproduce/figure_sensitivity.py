@@ -11,7 +11,7 @@ from afgrl.reproduce import curves, paper
 from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.result import Records, Result, Scope
 
-VALUES = {"n_neighbors": (2, 4, 8, 16, 32), "n_restarts": (1, 2, 4, 8)}
+VALUES = {"n_neighbors": (2, 4, 8, 16, 32), "n_restarts": (1, 2, 5, 10)}
 QUICK_VALUES = {"n_neighbors": (2, 4), "n_restarts": (1, 2)}
 LETTERS = {"n_neighbors": "k", "n_restarts": "M"}
 
