@@ -43,8 +43,9 @@ ALLOWED = {
     "evaluate": {"data", "graph", "ops"},
     "runs": {"config", "data"},
     "search": {"ops", "runs"},
+    "forecast": {"bench", "config", "data", "estimate", "methods"},
     "lessons": {"data", "methods"},
-    "experiment": {"config", "data", "evaluate", "graph", "lessons", "methods", "ops", "runs", "train"},
+    "experiment": {"config", "data", "evaluate", "forecast", "graph", "lessons", "methods", "ops", "runs", "train"},
     "reproduce": {
         "config",
         "data",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,14 @@ from afgrl import evaluate as evaluation
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
 from afgrl.data.check import description
+from afgrl.data.files.encode import fitted_from_json
+from afgrl.data.files.join import join
 from afgrl.data.files.options import Options
+from afgrl.data.files.source import load_files
+from afgrl.data.sources import names
 from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
+from afgrl.forecast import warning
 from afgrl.graph import csr_from_scipy, csr_to_scipy
 from afgrl.lessons import lesson_size, teach
 from afgrl.methods import Method, Size, method_class
@@ -74,8 +79,12 @@ def fit(
     *,
     force: bool = False,
     display: Display | None = None,
+    say: Callable[[str], Any] | None = None,
 ) -> Run:
-    """Train a method on a source from the beginning, and keep everything in a new run folder."""
+    """Train a method on a source from the beginning, and keep everything in a new run folder.
+
+    ``say`` is told what was understood of a user's files, and whether memory may run out.
+    """
     method = method_class(order.method)
     dataset = order.load()
     layers = [recipe(order.method, order.recipe, dataset.name), settings]
@@ -84,6 +93,11 @@ def fit(
     config = resolve(method.Config, *layers).adapted(dataset.graph)
     if order.evaluate_every and dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so it cannot be evaluated while it trains.")
+    if say:
+        sentences = [note.text for note in dataset.reading.notes.all] if dataset.reading else []
+        for sentence in [*sentences, warning(config, dataset, device)]:
+            if sentence:
+                say(sentence)
     run = Run.create(out, force=force)
     run.write_config(order.as_toml(), config.model_dump())
     run.save_data(*description(dataset))
@@ -185,6 +199,31 @@ def embed(run: Run, dataset: Dataset, device: torch.device) -> Tensor:
             f"but {dataset.name!r} has {dataset.graph.n_features}."
         )
     return method.embed(dataset.graph.to(device))
+
+
+def embed_new(
+    run: Run, order: Order, source: str, device: torch.device, *, data_dir: str | None = None
+) -> tuple[np.ndarray, Tensor]:
+    """Ids and vectors of new nodes. Where their edges lead to nodes of the training, its graph is put beside
+    them; a graph of its own stays alone. Columns become features as they did in the training."""
+    if source in names():
+        dataset = load(source, data_dir=data_dir)
+        return dataset.graph.ids, embed(run, dataset, device)
+    stored = run.preprocessing()
+    fitted = fitted_from_json(stored) if stored else None
+    nearest = order.options.knn_graph
+    told = replace(order.options, nodes=None, label=None, knn_graph=None)
+    new = load_files(Path(source).expanduser(), told, fitted=fitted, needs_edges=nearest is None)
+    if not order.source or not (nearest or _known(run, new)):
+        return new.graph.ids, embed(run, new, device)
+    joined, own = join(order.load(data_dir), new, n_nearest=None if new.graph.n_edges else nearest)
+    vectors = embed(run, joined, device)
+    return joined.graph.ids[own], vectors[torch.from_numpy(own).to(vectors.device)]
+
+
+def _known(run: Run, new: Dataset) -> bool:
+    """Whether a new dataset names nodes of the training."""
+    return bool(np.isin(new.graph.ids.astype(str), run.embedding()[0].astype(str)).any())
 
 
 def evaluate(

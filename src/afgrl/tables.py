@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 COLUMNS = (
@@ -104,6 +105,47 @@ def _speeds(row: dict[str, Any], absolute: bool) -> list[str]:
     cells = ["–" if time is None else f"{time:.2f}" for time in times] if absolute else []
     share = "–" if row["limit_ms"] is None else f"{row['limit_ms'] / row['fast_ms']:.0%}"
     return [*cells, f"{row['speedup']:.1f} x", share]
+
+
+SIGNS = {"understood": "", "repaired": "repaired", "suspicious": "suspicious"}
+
+
+def check(answer: dict[str, Any]) -> list[Table]:
+    """Counts of a graph, and what there is to say of it."""
+    counts = Table(show_header=False, box=box.SIMPLE)
+    for name, value in answer.items():
+        if name != "notes" and value is not None:
+            counts.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
+    notes = Table(show_header=False, box=box.SIMPLE)
+    for note in answer["notes"]:
+        style = {"suspicious": "bold yellow", "repaired": "cyan"}.get(note["kind"])
+        notes.add_row(SIGNS[note["kind"]], escape(note["text"]), style=style)
+    return [counts, notes] if answer["notes"] else [counts]
+
+
+def forecast(answer: dict[str, Any]) -> Table:
+    table = _table("device", right=["memory", "free", "fits", "an epoch", "training"])
+    table.title = (
+        f"{answer['name']}: {answer['nodes']:,} nodes, {answer['edges']:,} edges, {answer['features']:,} features"
+    )
+    settings = answer["settings"]
+    chosen = ", ".join(f"{name} {settings[name]}" for name in ("epochs", "n_components", "predictor_width", "n_hops"))
+    table.caption = f"AFGRL with {chosen}. Times are rough: products at this machine's rate."
+    for row in answer["devices"]:
+        memory = [f"{row[name] / 2**30:.1f} GiB" for name in ("memory_bytes", "free_bytes")]
+        fits = "yes" if row["fits"] else "no"
+        table.add_row(row["device"], *memory, fits, _duration(row["epoch_seconds"]), _duration(row["seconds"]))
+        if row["narrower"]:
+            table.caption += (
+                " Fits: " + " ".join(f"--set {name}={value}" for name, value in row["narrower"].items()) + "."
+            )
+    return table
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{1e3 * seconds:.0f} ms"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def findings(answer: dict[str, Any]) -> Table:

@@ -22,6 +22,7 @@ class Reading:
     """What a user's files gave besides the graph."""
 
     columns: pa.Table  # ``id`` and the columns of the nodes as they were, in node order
+    listed: int  # nodes that a table lists; those after them occur in edges only
     label: str | None  # which column is the label
     encoder: Encoder | Structure | None  # how columns became features; None if the files had features
     classes: list[str] | None  # names of the labels 0…c-1

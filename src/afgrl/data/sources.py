@@ -14,7 +14,6 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.demo import COUNTS as DEMO_COUNTS
 from afgrl.data.demo import demo
 from afgrl.data.files.options import Options
-from afgrl.data.files.source import load_files
 from afgrl.data.splits import UNUSED, Splits, random_splits
 from afgrl.errors import UserError, unknown
 
@@ -63,8 +62,14 @@ def load(
     elif directed:
         raise UserError(f"The graph of {str(source)!r} is undirected; only 'wikics' can be had directed.")
     else:
-        dataset = replace(demo(), splits=None) if source == "demo" else load_files(_checked_path(source), options)
+        dataset = replace(demo(), splits=None) if source == "demo" else _user_files(_checked_path(source), options)
     return _with_splits(dataset, splits, seed)
+
+
+def _user_files(path: Path, options: Options) -> Dataset:
+    from afgrl.data.files.source import load_files  # late: encoding takes scikit-learn, which takes a second
+
+    return load_files(path, options)
 
 
 def _checked_path(source: str | Path) -> Path:

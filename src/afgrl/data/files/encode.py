@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from afgrl.data.files.kinds import Kind, as_numbers, as_text, as_vectors
+from afgrl.data.files.structure import Structure
 from afgrl.errors import UserError
 
 MOSTLY_ZERO = 0.8  # counts and indicators: to centre them would fill the table
@@ -182,3 +183,10 @@ class Encoder:
     @classmethod
     def from_json(cls, parts: list[dict[str, Any]]) -> Self:
         return cls(tuple(PARTS[part["kind"]](**{k: v for k, v in part.items() if k != "kind"}) for part in parts))
+
+
+def fitted_from_json(parts: list[dict[str, Any]]) -> Encoder | Structure:
+    """What ``as_json`` of either gave."""
+    if [part["kind"] for part in parts] == [Structure.kind]:
+        return Structure(parts[0]["mean"], parts[0]["scale"])
+    return Encoder.from_json(parts)

@@ -7,9 +7,8 @@ import re
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
@@ -21,6 +20,9 @@ from afgrl.data.files.read import MOST_UNPACKED, opened, suffix
 from afgrl.data.files.tables import Fitted, graph_of_tables
 from afgrl.data.npz import load_npz
 from afgrl.errors import UserError
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 XML_SUFFIXES = (".graphml", ".gexf")
 GRAPH_SUFFIXES = (".npz", ".pt", *XML_SUFFIXES)
@@ -96,6 +98,8 @@ def _check_size(path: Path) -> None:
 
 
 def _xml(path: Path, options: Options, fitted: Fitted) -> Dataset:
+    import networkx as nx
+
     with opened(path) as file:
         content = file.read()
     if re.search(rb"<!ENTITY", content[: 1 << 20], re.IGNORECASE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 
 from afgrl.data.dataset import Dataset
@@ -20,13 +21,19 @@ FEATURES = re.compile(r"feature|attribute|embedding|^x$", re.IGNORECASE)
 ARRAY_SUFFIXES = (".npy", ".npz")
 
 
-def load_files(source: Path, options: Options = Options(), *, fitted: Fitted = None) -> Dataset:
+def load_files(
+    source: Path, options: Options = Options(), *, fitted: Fitted = None, needs_edges: bool = True
+) -> Dataset:
     """A graph from a folder of tables, a table, or a file that holds a graph."""
     if not source.exists():
         raise UserError(f"There is no file or folder {source}.")
-    if source.is_file() and suffix(source) in GRAPH_SUFFIXES:
+    if source.is_file() and (suffix(source) in GRAPH_SUFFIXES or zipfile.is_zipfile(source)):
         return load_graph_file(source, options, fitted)
     nodes, edges, features = _parts(source, options)
+    if edges is None and options.knn_graph is None and needs_edges:
+        raise UserError(
+            f"{source} has no edges; `--knn-graph 15` links every node to the 15 whose features are most alike."
+        )
     node_table = read_table(nodes, encoding=options.encoding) if nodes else None
     edge_table = read_table(edges, encoding=options.encoding, edges=True) if edges else None
     matrix = load_features(features) if features else None
@@ -51,10 +58,6 @@ def _parts(source: Path, options: Options) -> tuple[Path | None, Path | None, Pa
         nodes = None if features else nodes
     else:
         nodes, edges, features = _in_folder(source, options, told)
-    if edges is None and options.knn_graph is None:
-        raise UserError(
-            f"{source} has no edges; `--knn-graph 15` links every node to the 15 whose features are most alike."
-        )
     return nodes, edges, features
 
 
@@ -85,8 +88,8 @@ def _in_folder(folder: Path, options: Options, told: Path | None) -> tuple[Path 
                 "leave one, or name the file of edges as SOURCE and that of nodes by --nodes."
             )
     if not (edges or nodes or arrays):
-        there = ", ".join(file.name for file in files[:5]) or "nothing"
-        raise UserError(f"The folder {folder} has no table of edges or nodes (edges.csv, nodes.csv), but {there}.")
+        there = f"it has {', '.join(file.name for file in files[:5])}" if files else "it is empty"
+        raise UserError(f"The folder {folder} has no table of edges or nodes (edges.csv, nodes.csv); {there}.")
     return _only(nodes), _only(edges), _only(arrays)
 
 

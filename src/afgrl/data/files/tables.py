@@ -60,8 +60,9 @@ def graph_of_tables(
         x = _given(features, n_own, len(ids), where[0])
     else:
         encoder = fitted or _fit_encoder(used.slice(0, n_own), options, notes, where[0])
-        x = encoder.encode(used) if isinstance(encoder, Encoder) else None
-    if options.knn_graph is not None:
+        if isinstance(encoder, Encoder):  # nodes that only edges name have no columns at all
+            x = encoder.encode(used) if nodes is not None else sp.csr_array((len(ids), len(encoder.names)))
+    if options.knn_graph is not None and edges is None:
         if x is None:
             raise UserError("A graph of nearest nodes needs features, but there are none.")
         edge_index = _nearest(x, options.knn_graph, notes)
@@ -69,7 +70,7 @@ def graph_of_tables(
     if x is None:
         encoder, x = _structural(edge_index, names, fitted, notes)
     graph = Graph(compact(x), torch.from_numpy(edge_index), names)
-    reading = Reading(columns.add_column(0, "id", pa.array(names)), label, encoder, classes, notes)
+    reading = Reading(columns.add_column(0, "id", pa.array(names)), n_own, label, encoder, classes, notes)
     return Dataset(name, graph, y, reading=reading)
 
 

@@ -1,0 +1,27 @@
+"""The command line: parse, call, print; no logic."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import afgrl
+from afgrl.cli import answers, data, studies, training  # noqa: F401  (each registers its commands)
+from afgrl.cli.app import app
+from afgrl.cli.arguments import METHODS
+
+__all__ = ["METHODS", "app", "main"]
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(afgrl.__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,177 @@
+"""Commands that learn and judge: demo, fit, embed, evaluate."""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from afgrl.cli.app import check_folder, command, device_named, display, file_options, stderr, stdout
+from afgrl.cli.arguments import (
+    ColumnKinds,
+    ConfigFile,
+    DataDir,
+    Device,
+    Encoding,
+    Force,
+    IdColumn,
+    Json,
+    KnnGraph,
+    LabelColumn,
+    Method,
+    NodesFile,
+    Out,
+    Quiet,
+    Recipe,
+    RunPath,
+    Seed,
+    Set,
+    Source,
+    SourceColumn,
+    Splits,
+    TargetColumn,
+    WeightColumn,
+)
+from afgrl.errors import UserError
+
+
+@command
+def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet: Quiet = False) -> None:
+    """Learn vectors of handwritten digits and show what training bought; no network, under a minute."""
+    from afgrl import experiment
+
+    began = time.perf_counter()
+    run = _fit(experiment.Order("demo"), {}, out, device, quiet)
+    scores = experiment.evaluate(run.path, device_named(device))
+    _print_scores(scores, as_json, extra={"run": str(run.path)})
+    if not as_json:
+        stdout.print(f"\nThe run lies in {run.path} ({time.perf_counter() - began:.0f} s in all). Next:")
+        stdout.print(f"  afgrl search {run.path} 0 -k 5     the digits most like digit number 0", highlight=False)
+
+
+@command
+def fit(
+    source: Source,
+    method: Method = "afgrl",
+    recipe: Recipe = "default",
+    out: Out = None,
+    config: ConfigFile = None,
+    assignments: Set = None,
+    seed: Seed = None,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+    splits: Splits = "auto",
+    undirected: Annotated[bool, typer.Option("--undirected", help="WikiCS as an undirected graph.")] = False,
+    evaluate_every: Annotated[
+        int,
+        typer.Option("--evaluate-every", min=0, help="Epochs between evaluations for the paper's protocol."),
+    ] = 0,
+    id_column: IdColumn = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    label: LabelColumn = None,
+    weight: WeightColumn = None,
+    nodes: NodesFile = None,
+    columns: ColumnKinds = None,
+    knn_graph: KnnGraph = None,
+    encoding: Encoding = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the vectors of a graph's nodes and keep them in a run folder."""
+    from afgrl import config as settings
+    from afgrl import experiment
+
+    began = time.perf_counter()
+    if resume:
+        if out is None or config or assignments or seed is not None:
+            raise UserError("--resume goes on with the run named by --out, with that run's own settings.")
+        if experiment.opened(out)[1].source != source:
+            raise UserError(f"The run {str(out)!r} was trained on {experiment.opened(out)[1].source!r}.")
+        run = experiment.resume(out, device_named(device), data_dir=data_dir, display=display(quiet))
+    else:
+        options = file_options(
+            id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding
+        )
+        directed = False if undirected else None
+        order = experiment.Order(source, method, recipe, data_dir, splits, directed, evaluate_every, options)
+        layers = settings.from_file(config) if config else {}
+        layers |= settings.from_assignments(assignments or [])
+        layers |= {} if seed is None else {"seed": seed}
+        run = _fit(order, layers, out, device, quiet, force=force)
+    last = run.lines("history.jsonl")[-1:]
+    answer = {
+        "run": str(run.path),
+        "seconds": round(time.perf_counter() - began, 2),
+        **(last[0] if last else {}),
+    }
+    if as_json:
+        print(json.dumps(answer))
+    else:
+        print(f"The run lies in {run.path} ({answer['seconds']} s). Next: afgrl evaluate {run.path}")
+
+
+@command
+def embed(
+    run_path: RunPath,
+    graph: Annotated[str | None, typer.Option("--graph", help="New nodes and edges; by default the run's own.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A parquet file; by default in the run folder.")] = None,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Vectors of a graph by a trained run, without training."""
+    from afgrl import experiment
+    from afgrl.runs import write_embedding
+
+    run, order, _ = experiment.opened(run_path)
+    name = Path(graph).stem if graph else None
+    file = out or run.path / (f"embeddings-{name}.parquet" if name else "embeddings.parquet")
+    if file.exists() and not force and (out or graph):
+        raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
+    check_folder(file)
+    if graph:
+        ids, found = experiment.embed_new(run, order, graph, device_named(device), data_dir=data_dir)
+    else:
+        dataset = order.load(data_dir)
+        ids, found = dataset.graph.ids, experiment.embed(run, dataset, device_named(device))
+    vectors = found.cpu().numpy()
+    write_embedding(file, ids, vectors)
+    answer = {"file": str(file), "nodes": vectors.shape[0], "width": vectors.shape[1]}
+    print(json.dumps(answer) if as_json else f"{answer['nodes']} vectors of width {answer['width']} in {file}")
+
+
+@command
+def evaluate(run_path: RunPath, device: Device = "auto", data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Classification, clustering and similarity scores of a run, beside what needs no training."""
+    from afgrl import experiment
+
+    _print_scores(experiment.evaluate(run_path, device_named(device), data_dir=data_dir), as_json)
+
+
+def _fit(
+    order: Any, settings: dict[str, Any], out: Path | None, device: str, quiet: bool, *, force: bool = False
+) -> Any:
+    from afgrl import experiment
+    from afgrl.runs import Run
+
+    name = f"{Path(order.source).stem}-{order.method}" + ("" if order.recipe == "default" else f"-{order.recipe}")
+    folder = out or Run.unused(Path("runs"), name)
+    say = None if quiet else functools.partial(stderr.print, markup=False, highlight=False, style="dim")
+    return experiment.fit(order, settings, folder, device_named(device), force=force, display=display(quiet), say=say)
+
+
+def _print_scores(scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any] | None = None) -> None:
+    from afgrl import tables
+
+    if as_json:
+        print(json.dumps({**scores, **(extra or {})}, indent=1))
+    else:
+        stdout.print(tables.scores(scores))
