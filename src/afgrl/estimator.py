@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,6 +19,10 @@ from afgrl.methods import method_class
 from afgrl.ops import knn
 from afgrl.runs import Run
 from afgrl.train import Callback, History, pick_device, start, train
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch_geometric.data import Data
 
 
 class NodeEmbedder(TransformerMixin, BaseEstimator):
@@ -104,6 +108,25 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
             found = knn(torch.as_tensor(np.asarray(X, dtype=np.float32)), keys, n_neighbors)
         index = found.index.numpy()
         return (1 - found.similarity.numpy(), index) if return_distance else index
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """``afgrl0``, ``afgrl1`` …, as scikit-learn names what a transformer makes."""
+        check_is_fitted(self, "embedding_")
+        return np.array([f"{self.method}{i}" for i in range(self.embedding_.shape[1])], dtype=object)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The vectors of the fitted nodes as a DataFrame, under their own ids."""
+        import pandas as pd
+
+        check_is_fitted(self, "embedding_")
+        index = pd.Index(self.node_ids_, name="id")
+        return pd.DataFrame(self.embedding_, index=index, columns=self.get_feature_names_out())
+
+    def to_pyg(self, data: Data) -> Data:
+        """A copy of a PyG ``Data`` with its nodes' vectors as ``x``."""
+        copy = data.clone()
+        copy.x = torch.from_numpy(self.transform(data))
+        return copy
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a run folder that ``load`` and the command line read."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from afgrl import evaluate as evaluation
 from afgrl.config import Settings, recipe, resolve
@@ -32,6 +33,7 @@ from afgrl.ops import hops
 from afgrl.runs import Run
 from afgrl.train import Callback, Checkpoints, History, State, start, stop_on_signals, train
 
+SAMPLE = 1000  # vectors that are looked at while it trains
 Display = Callable[[Settings, int], AbstractContextManager[Callback]]  # shows training as it goes
 
 
@@ -129,11 +131,12 @@ def _train(
     state, inputs = start(order.method, config, dataset.graph, device)
     if isinstance(state.method, SupervisedGCNMethod):
         teach(state.method, dataset)
+    health = Health(state, inputs, dataset.graph.n)
     checkpoint = run.checkpoint(device)
     if checkpoint is not None:
         state.restore(checkpoint)
     run.forget_after(state.step)
-    callbacks: list[Callback] = [History(lambda record: run.append("history.jsonl", record))]
+    callbacks: list[Callback] = [History(lambda record: run.append("history.jsonl", record | health.look()))]
     if order.evaluate_every:
         trace = Trace(run, dataset, inputs, order.evaluate_every)
         if not run.lines("trace.jsonl"):
@@ -154,6 +157,29 @@ def _train(
         run.save_predictions(state.method.predict(inputs).cpu().numpy())
     run.save_model(state.method.state_dict(), describe(order.method, config, state.method.size))
     return run
+
+
+class Health:
+    """Whether vectors collapse or have stopped to move, by a sample of them."""
+
+    def __init__(self, state: State, inputs: Any, n: int) -> None:
+        self.state, self.inputs = state, inputs
+        self.rows = torch.from_numpy(np.random.default_rng(0).permutation(n)[:SAMPLE]).to(state.method.device)
+        self.first = self._vectors() if state.last else torch.empty(0)  # without training there is nothing to follow
+
+    def look(self) -> dict[str, float]:
+        """``spread``: 1 less the squared length of the mean, 0 if all point one way. ``rank``: how many directions the
+        variance fills. ``drift``: the mean of 1 less the cosine to the vectors before training."""
+        now = self._vectors()
+        mean = now.mean(0)
+        covariance = (now - mean).T @ (now - mean)
+        rank = covariance.trace().square() / covariance.square().sum().clamp(min=1e-30)
+        drift = 1 - (now * self.first).sum(1).mean()
+        found = {"spread": 1 - mean.square().sum(), "rank": rank, "drift": drift}
+        return {name: round(float(value), 6) for name, value in found.items()}
+
+    def _vectors(self) -> Tensor:
+        return functional.normalize(self.state.method.represent(self.inputs)[self.rows].float())
 
 
 class Trace:

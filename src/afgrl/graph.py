@@ -17,6 +17,7 @@ from afgrl.errors import UserError
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
     from torch_geometric.data import Data
 
 MAX_NODES = 3_000_000_000  # source * n + target must fit an int64 with room to spare
@@ -77,6 +78,17 @@ class Graph:
     def to(self, device: torch.device | str) -> Graph:
         return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        counts = {
+            "nodes": self.n,
+            "edges": self.n_edges,
+            "features": self.n_features,
+            "isolated nodes": self.n_isolated,
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{value:,}</td></tr>" for name, value in counts.items())
+        return f"<table><caption>Graph</caption>{rows}</table>"
+
     def __repr__(self) -> str:
         kind = "CSR" if self.x.layout == torch.sparse_csr else "dense"
         arrow = "directed " if self.directed else ""
@@ -84,18 +96,19 @@ class Graph:
 
     @classmethod
     def of(cls, source: Any) -> Graph:
-        """A graph from whatever a user is likely to hold: Graph, PyG ``Data``, (adjacency, features), NetworkX."""
+        """A graph from whatever a user is likely to hold: Graph, PyG ``Data``, (adjacency, features), (nodes, edges) as
+        DataFrames, NetworkX."""
         if isinstance(source, Graph):
             return source
         if isinstance(source, (tuple, list)) and len(source) == 2:
-            return cls.from_scipy(*source)
+            return cls.from_pandas(*source) if hasattr(source[0], "columns") else cls.from_scipy(*source)
         if hasattr(source, "edge_index") and hasattr(source, "x"):
             return cls.from_pyg(source)
         if hasattr(source, "adj") and hasattr(source, "nodes"):
             return cls.from_networkx(source)
         raise UserError(
             f"A {type(source).__name__} is not a graph; pass a Graph, a PyG Data, a pair (adjacency, features) "
-            "or a NetworkX graph."
+            "or (nodes, edges), or a NetworkX graph."
         )
 
     @classmethod
@@ -118,6 +131,21 @@ class Graph:
         matrix.eliminate_zeros()
         edge_index = torch.from_numpy(np.stack([matrix.row, matrix.col]).astype(np.int64))
         return cls(features, edge_index, ids, directed)
+
+    @classmethod
+    def from_pandas(
+        cls, nodes: pd.DataFrame, edges: pd.DataFrame, *, id: str | None = None, source: str | None = None,
+        target: str | None = None, label: str | None = None, columns: dict[str, str] | None = None,
+    ) -> Graph:  # fmt: skip
+        """From tables of nodes and edges, as `afgrl fit` reads them from files: names of columns that are not given are
+        guessed, numbers are standardised, categories become columns, text TF-IDF. A label is left behind.
+
+        ``columns`` tells kinds: ``{"zip": "category", "remarks": "ignore"}``. Where no column names the nodes, the
+        index of ``nodes`` does.
+        """
+        from afgrl.data.files.frames import graph_of_frames  # late: only here does a graph know of tables
+
+        return graph_of_frames(nodes, edges, id, source, target, label, columns or {}).graph
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph, *, features: str = "x", directed: bool = False) -> Graph:

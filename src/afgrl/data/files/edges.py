@@ -13,6 +13,7 @@ from afgrl.data.files.roles import end_columns, weight_column
 from afgrl.data.notes import Notes, some
 from afgrl.errors import UserError
 
+DECIMAL = r"^(-?\d+)\.0$"  # as a table writes whole numbers in a column where one is missing
 Ends = tuple[pa.ChunkedArray, pa.ChunkedArray]  # of each edge, as text
 
 
@@ -35,15 +36,13 @@ def ends_of(
         first = (~whole).argmax() + 1
         notes.repaired(f"Edges of {place} that lack an end, and are left out: {(~whole).sum():,}, row {first} first.")
     mask = pa.array(keep & whole)
-    first, second = (_like(end.filter(mask), own) for end in ends)
-    return first, second
-
-
-def _like(ends: pa.ChunkedArray, own: pa.ChunkedArray | None) -> pa.ChunkedArray:
-    """Without the ``.0`` of a table that took its ids for decimals, if the nodes' own ids have none."""
-    if own is None or not len(ends) or pc.any(pc.ends_with(own, ".0")).as_py():
-        return ends
-    return pc.replace_substring_regex(ends, r"^(-?\d+)\.0$", r"\1")
+    first, second = (end.filter(mask) for end in ends)
+    if own is None or not len(first) or pc.any(pc.ends_with(own, ".0")).as_py():
+        return first, second
+    whole_first, whole_second = (pc.replace_substring_regex(end, DECIMAL, r"\1") for end in (first, second))
+    if not (whole_first.equals(first) and whole_second.equals(second)):
+        notes.repaired(f"Ids of {place} that were written as decimals are read as whole numbers.")
+    return whole_first, whole_second
 
 
 def numbered(

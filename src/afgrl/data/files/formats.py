@@ -16,7 +16,7 @@ import torch
 
 from afgrl.data.dataset import Dataset
 from afgrl.data.files.options import Options
-from afgrl.data.files.read import MOST_UNPACKED, opened, suffix
+from afgrl.data.files.read import MOST_UNPACKED, first_line, opened, size, suffix
 from afgrl.data.files.tables import Fitted, graph_of_tables
 from afgrl.data.npz import load_npz
 from afgrl.errors import UserError
@@ -44,7 +44,7 @@ def load_features(path: Path) -> Any:
             _check_size(path)
             features = sp.load_npz(path) if _names(path) >= SCIPY_PARTS else _only_array(path)
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"The file {path} holds no features, or it is damaged: {_line(error)}.") from None
+        raise UserError(f"The file {path} holds no features, or it is damaged: {first_line(error)}.") from None
     if features.dtype.kind not in "iufb":
         raise UserError(f"The features in {path} must be numbers, but their type is {features.dtype}.")
     return features
@@ -57,7 +57,7 @@ def _npz(path: Path, options: Options, fitted: Fitted) -> Dataset:
     try:
         matrix = sp.coo_array(sp.load_npz(path))
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"The file {path} holds no sparse matrix, or it is damaged: {_line(error)}.") from None
+        raise UserError(f"The file {path} holds no sparse matrix, or it is damaged: {first_line(error)}.") from None
     if matrix.shape[0] != matrix.shape[1]:
         raise UserError(f"The matrix in {path} must be square to be an adjacency, but its shape is {matrix.shape}.")
     edges = pa.table({"source": matrix.row, "target": matrix.col, "weight": matrix.data.astype(np.float64)})
@@ -92,9 +92,7 @@ def _check_size(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
     if total > MOST_UNPACKED:
-        raise UserError(
-            f"The file {path} unpacks to {total / 2**30:.0f} GiB, more than the {MOST_UNPACKED >> 30} that are read."
-        )
+        raise UserError(f"The file {path} unpacks to more than {size(MOST_UNPACKED)}, and is not read.")
 
 
 def _xml(path: Path, options: Options, fitted: Fitted) -> Dataset:
@@ -108,7 +106,7 @@ def _xml(path: Path, options: Options, fitted: Fitted) -> Dataset:
     try:
         graph = read(io.BytesIO(content))
     except Exception as error:  # the parsers raise their own, KeyError and ValueError among them
-        raise UserError(f"The file {path} is damaged or no {suffix(path)[1:]}: {_line(error)}.") from None
+        raise UserError(f"The file {path} is damaged or no {suffix(path)[1:]}: {first_line(error)}.") from None
     if graph.number_of_nodes() == 0:
         raise UserError(f"The graph in {path} has no nodes.")
     nodes, edges = networkx_tables(graph)
@@ -141,10 +139,10 @@ def _pyg(path: Path, options: Options, fitted: Fitted) -> Dataset:
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"There is no file {path}.") from None
-    except Exception as error:
+    except Exception:  # whatever torch finds there besides tensors
         raise UserError(
-            f"The file {path} cannot be loaded safely ({_line(error)[:120]}); save the tensors alone: "
-            "torch.save(data.to_dict(), FILE)."
+            f"The file {path} is damaged or holds other things than tensors, which are not loaded; "
+            "torch.save(data.to_dict(), FILE) saves tensors alone."
         ) from None
     if not isinstance(stored, dict) or not isinstance(stored.get("edge_index"), torch.Tensor):
         raise UserError(
@@ -168,7 +166,3 @@ def _pyg(path: Path, options: Options, fitted: Fitted) -> Dataset:
     return graph_of_tables(
         pa.table(columns), ends, own, features=features, fitted=fitted, name=path.stem, where=(path.name, path.name)
     )
-
-
-def _line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")

@@ -13,7 +13,7 @@ from afgrl.data.features import compact
 from afgrl.data.files.structure import Structure
 from afgrl.errors import UserError
 from afgrl.graph import Graph, csr_to_scipy
-from afgrl.ops import knn
+from afgrl.ops.knn import knn
 
 
 def join(old: Dataset, new: Dataset, *, n_nearest: int | None = None) -> tuple[Dataset, np.ndarray]:

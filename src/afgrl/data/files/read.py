@@ -54,7 +54,7 @@ def opened(path: Path) -> io.BufferedIOBase:
             while part := packed.read(1 << 24):
                 total += len(part)
                 if total > MOST_UNPACKED:
-                    raise UserError(f"The file {path} unpacks to more than {MOST_UNPACKED >> 30} GiB, and is not read.")
+                    raise UserError(f"The file {path} unpacks to more than {size(MOST_UNPACKED)}, and is not read.")
         except (OSError, EOFError) as error:
             raise UserError(f"The file {path} cannot be unpacked: {error}.") from None
     return gzip.open(path)
@@ -64,7 +64,7 @@ def _parquet(path: Path) -> pa.Table:
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"The file {path} is no Parquet file, or it is damaged: {_first_line(error)}.") from None
+        raise UserError(f"The file {path} is no Parquet file, or it is damaged: {first_line(error)}.") from None
     _check_names(path, table.column_names)
     return table
 
@@ -80,10 +80,7 @@ def _csv(path: Path, encoding: str | None, *, edges: bool) -> pa.Table:
     cells = first.split() if delimiter == " " else next(csv.reader([first], delimiter=delimiter))
     cells = [cell.strip() for cell in cells]
     if len(cells) > MOST_COLUMNS:
-        raise UserError(
-            f"The file {path} has {len(cells):,} columns, and at most {MOST_COLUMNS:,} are read from text; "
-            "give so many features as features.npz, a scipy sparse matrix."
-        )
+        raise _too_wide(path)
     headless = edges and all(_is_number(cell) for cell in cells)
     names = [f"column {i}" for i in range(1, len(cells) + 1)] if headless else cells
     _check_names(path, names)
@@ -114,10 +111,10 @@ def _parsed(path: Path, source: Any, names: list[str], delimiter: str, encoding:
         )  # fmt: skip
     except (pa.ArrowException, UnicodeError) as error:
         if bad:
-            where = f", line {bad[0].number + skip}" if bad[0].number is not None else ""
+            row = bad[0]
+            where = f", line {row.number}" if row.number is not None else ""
             raise UserError(
-                f"{path}{where} has {bad[0].actual_columns} cells where {bad[0].expected_columns} are expected: "
-                f"{_short(bad[0].text)}."
+                f"{path}{where}: expected {row.expected_columns} cells, found {row.actual_columns}: {_short(row.text)}."
             ) from None
         raise _unreadable(path, encoding, error) from None
 
@@ -146,7 +143,7 @@ def _unreadable(path: Path, encoding: str, error: Exception) -> UserError:
                         f"{path}, line {number}, column {place} is not {encoding}; save it so, or name its encoding "
                         "(--encoding latin-1)."
                     )
-    return UserError(f"The file {path} cannot be read as a table: {_first_line(error)}.")
+    return UserError(f"The file {path} cannot be read as a table: {first_line(error)}.")
 
 
 def _first_row(path: Path, text: str, *, edges: bool) -> tuple[str, bool]:
@@ -179,10 +176,19 @@ def _check_names(path: Path, names: list[str]) -> None:
     if twice is not None:
         raise UserError(f"The file {path} has two columns named {twice!r}.")
     if len(names) > MOST_COLUMNS:
-        raise UserError(
-            f"The file {path} has {len(names):,} columns, and at most {MOST_COLUMNS:,} are read; "
-            "give so many features as features.npz, a scipy sparse matrix."
-        )
+        raise _too_wide(path)
+
+
+def _too_wide(path: Path) -> UserError:
+    return UserError(
+        f"The file {path} has more than {MOST_COLUMNS:,} columns; give so many features as features.npz, a scipy "
+        "sparse matrix."
+    )
+
+
+def size(count: int) -> str:
+    """Of bytes, as people say it."""
+    return f"{count / 2**30:.0f} GiB" if count >= 1 << 30 else f"{count / 2**20:.0f} MiB"
 
 
 def _is_number(cell: str) -> bool:
@@ -199,5 +205,5 @@ def _short(text: str | bytes) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "…")
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
+def first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0].split(". ")[0].rstrip(".")

@@ -27,7 +27,7 @@ from afgrl.data.files.structure import Structure
 from afgrl.data.notes import Notes
 from afgrl.errors import UserError
 from afgrl.graph import Graph
-from afgrl.ops import knn
+from afgrl.ops.knn import knn
 
 MOST_FEATURES = 200_000
 Fitted = Encoder | Structure | None  # how a training made its features
@@ -70,7 +70,8 @@ def graph_of_tables(
     if x is None:
         encoder, x = _structural(edge_index, names, fitted, notes)
     graph = Graph(compact(x), torch.from_numpy(edge_index), names)
-    reading = Reading(columns.add_column(0, "id", pa.array(names)), n_own, label, encoder, classes, notes)
+    known = pa.table({"id": pa.array(names)} | {column: columns[column] for column in columns.column_names})
+    reading = Reading(known, n_own, label, encoder, classes, notes)
     return Dataset(name, graph, y, reading=reading)
 
 
