@@ -10,6 +10,7 @@ import torch
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.ops.knn import BLOCK_BYTES
+from afgrl.ops.knn_clusters import PROBES
 from afgrl.ops.propagate import ALIGNED, factored_nnz
 from afgrl.ops.sparse_product import pays
 
@@ -61,12 +62,15 @@ class Arithmetic(NamedTuple):
 def arithmetic(config: AFGRLConfig, load: Workload) -> Arithmetic:
     """Of an epoch that searches for positives."""
     assert config.n_hops is not None
+    assert config.n_components
+    assert config.predictor_width
     n, d = load.n, config.n_components
+    share = PROBES / config.n_clusters if config.looks_into_clusters(n, torch.device(load.device)) else 1
     entries = load.factored_nnz(config.n_hops) or n * load.n_features * (config.n_hops + 1)
     return Arithmetic(
         encode=2 * entries * d,
         predict=2 * n * d * config.predictor_width * 2,
-        neighbours=2 * n * n * d,
+        neighbours=int(2 * n * n * d * min(share, 1)),
         clusters=2 * n * config.n_restarts * config.n_clusters * d * (config.kmeans_iters + 1),
     )
 
@@ -74,6 +78,8 @@ def arithmetic(config: AFGRLConfig, load: Workload) -> Arithmetic:
 def peak_memory(config: AFGRLConfig, load: Workload) -> int:
     """Bytes at most in use while training, beyond the program itself and, on a CPU, the graph."""
     assert config.n_hops is not None
+    assert config.n_components
+    assert config.predictor_width
     n, d, width = load.n, config.n_components, config.predictor_width
     inputs = load.n_features * (config.n_hops + 1)
     sparse = load.factored_nnz(config.n_hops)

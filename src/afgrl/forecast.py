@@ -48,6 +48,8 @@ def _on(kind: str, config: AFGRLConfig, load: Workload) -> dict[str, Any]:
 
 def narrower(config: AFGRLConfig, load: Workload, free: int) -> dict[str, int] | None:
     """The widest settings that fit, halved step by step; None if the graph itself is too large."""
+    assert config.n_components
+    assert config.predictor_width
     changes: dict[str, int] = {}
     while peak_memory(config.model_copy(update=changes), load) > free:
         widths = {"n_components": config.n_components, "predictor_width": config.predictor_width} | changes

@@ -4,13 +4,15 @@ a clustering confirms."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from afgrl.graph import Graph
 from afgrl.ops import ADJACENT, SAME_CLUSTER, Precision, knn, reasons
+from afgrl.ops.knn import Diagonal
+from afgrl.ops.knn_clusters import knn_in_clusters
 
 Rule = Literal["knn", "knn+adj", "knn+clusters", "clusters", "all"]
 CLUSTERED: tuple[Rule, ...] = ("knn+clusters", "clusters", "all")  # the rules that read clusters
@@ -40,20 +42,33 @@ def edge_keys(graph: Graph) -> Tensor:
     return graph.edge_index[0] * graph.n + graph.edge_index[1]
 
 
+class Groups(NamedTuple):
+    """A clustering of the target vectors, for a search that looks into the nearest clusters only."""
+
+    labels: Tensor  # [n]
+    centres: Tensor  # [k, d]
+
+
 def nearest(
-    h: Tensor, t: Tensor, n_neighbors: int, include_self: bool, precision: Precision = "float32"
-) -> tuple[Tensor, Tensor]:
+    h: Tensor, t: Tensor, n_neighbors: int, include_self: bool, precision: Precision = "float32",
+    groups: Groups | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """B_i, the nearest target vectors ``t`` of each online vector ``h_i`` by cosine, as ``src`` and ``dst``.
 
     Each node has ``n_neighbors``, nearest first, or as many as there are nodes. With ``include_self`` it is always the
-    first of its own; without, it is never one. ``precision`` is that of the similarities that choose on a GPU.
+    first of its own; without, it is never one. ``precision`` is that of the similarities that choose on a GPU. With
+    ``groups`` neighbours beyond the nearest clusters are missed.
     """
     n = h.shape[0]
     k = min(n_neighbors, n if include_self else n - 1)
     if k == 0:
         nothing = torch.empty(0, dtype=torch.int64, device=h.device)
         return nothing, nothing
-    found = knn(h, t, k, diagonal="first" if include_self else "drop", precision=precision)
+    diagonal: Diagonal = "first" if include_self else "drop"
+    if groups is not None:
+        found = knn_in_clusters(h, t, k, *groups, diagonal=diagonal)
+    else:
+        found = knn(h, t, k, diagonal=diagonal, precision=precision)
     return torch.arange(n, device=h.device).repeat_interleave(k), found.index.flatten()
 
 

@@ -1,8 +1,9 @@
 """AFGRL: predict, for each node, the target vectors of its real positives (Lee, Lee and Park, AAAI 2022).
 
 Costs a step, for n nodes with f features, width d, k neighbours and M clusterings into K: products of
-n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours, n·M·K·d·kmeans_iters for the clusters
-(the last two only every ``refresh_every`` steps); memory n·(f + d + predictor_width), as afgrl.estimate has it.
+n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours (8/K of it where only the nearest clusters are
+looked into), n·M·K·d·kmeans_iters for the clusters (the last two only every ``refresh_every`` steps); memory
+n·(f + d + predictor_width), as afgrl.estimate has it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,18 @@ from afgrl.methods.base import Method, Size
 from afgrl.nn import Encoder, Normalisation, Predictor, Progress, Schedule, calibrate, follow, target_decay
 from afgrl.ops import Aside, PairMatrix, Propagated, kmeans, pair_loss, pair_matrix, propagate, random_rows
 from afgrl.ops.kmeans_faiss import kmeans_faiss
-from afgrl.positives import ADJACENT, CLUSTERED, SAME_CLUSTER, Pairs, Rule, cluster_mates, confirm, edge_keys, nearest
+from afgrl.positives import (
+    ADJACENT,
+    CLUSTERED,
+    SAME_CLUSTER,
+    Groups,
+    Pairs,
+    Rule,
+    cluster_mates,
+    confirm,
+    edge_keys,
+    nearest,
+)
 
 Kept = TypeVar("Kept", Tensor, PairMatrix)
 
@@ -31,12 +43,15 @@ Kept = TypeVar("Kept", Tensor, PairMatrix)
 SPARSE_FEATURES = 0.2
 # Citation graphs have 2.7 to 4.5 edges a node, co-author graphs 9 to 14.
 FEW_NEIGHBOURS = 6
+# Nodes from which on a graph is large: two CPU cores would take more than a minute for one search of all pairs.
+LARGE = 50_000
 
 
 class AFGRLConfig(Settings):
     """The defaults are for a graph nobody has seen; the paper's own numbers are in recipes/afgrl.toml.
 
-    ``epochs`` and ``n_hops`` left at None follow the graph. Of sparse features (bags of words) each says much,
+    What is left at None follows the graph: ``n_components`` and ``predictor_width`` its size, ``epochs`` and
+    ``n_hops`` its features and degrees. Of sparse features (bags of words) each says much,
     so the node's own are kept beside the smoothed ones, and training soon has learned what there is: it
     only drifts afterwards. Where nodes have few neighbours, a second hop tells more. Dense features are noisier
     before they are smoothed and take longer (docs/deviations.md has the measurements).
@@ -44,14 +59,22 @@ class AFGRLConfig(Settings):
 
     epochs: int | None = Field(None, ge=0, description="passes over the graph; by default 100, 300 or 2,000")
 
-    n_components: int = Field(512, ge=1, description="width of the embedding (D)")
-    predictor_width: int = Field(1024, ge=1, description="hidden width of the predictor")
+    n_components: int | None = Field(
+        None, ge=1, description="width of the embedding (D); by default 512, or 256 beyond 50,000 nodes"
+    )
+    predictor_width: int | None = Field(
+        None, ge=1, description="hidden width of the predictor; by default twice n_components"
+    )
     n_layers: int = Field(1, ge=1, description="GCN layers (L); beyond the first they pass messages each step")
     n_hops: int | None = Field(
         None, ge=0, description="0: SX, the GCN's own input; h: [X | SX | … | SʰX]; by default 0, 1 or 2"
     )
     normalisation: Normalisation = Field("frozen", description="after each linear layer")
     n_neighbors: int = Field(4, ge=1, description="neighbours in embedding space (k)")
+    search: Literal["auto", "exact", "clusters"] = Field(
+        "auto",
+        description="where neighbours are looked for; auto: in the nearest clusters on a CPU beyond 50,000 nodes",
+    )
     include_self: bool = Field(True, description="count the node itself as its first neighbour")
     positives: Rule = Field("all", description="which neighbours become positives")
     n_clusters: int = Field(100, ge=1, description="clusters of each k-means run (K)")
@@ -64,6 +87,10 @@ class AFGRLConfig(Settings):
     schedule: Schedule = Field("cosine", description="how the momentum moves over training")
     loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is a mean over")
 
+    def looks_into_clusters(self, n: int, device: torch.device) -> bool:
+        """Whether neighbours are looked for in the nearest clusters only."""
+        return self.search == "clusters" or (self.search == "auto" and n > LARGE and device.type == "cpu")
+
     def adapted(self, graph: Graph) -> Self:
         if graph.density >= SPARSE_FEATURES:
             fitting = {"n_hops": 0, "epochs": 2000}
@@ -71,6 +98,8 @@ class AFGRLConfig(Settings):
             fitting = {"n_hops": 1, "epochs": 300}
         else:
             fitting = {"n_hops": 2, "epochs": 100}
+        fitting["n_components"] = 256 if graph.n > LARGE else 512
+        fitting["predictor_width"] = 2 * (self.n_components or fitting["n_components"])
         return self.model_copy(update={name: value for name, value in fitting.items() if getattr(self, name) is None})
 
 
@@ -89,10 +118,12 @@ class AFGRLMethod(Method):
 
     def __init__(self, config: AFGRLConfig, size: Size, rng: torch.Generator) -> None:
         super().__init__(config, size, rng)
-        assert config.n_hops is not None, "the settings must be adapted to a graph first"
-        width = size.n_features * (config.n_hops + 1)
-        self.encoder = Encoder(width, config.n_components, config.n_layers, config.normalisation, rng)
-        self.predictor = Predictor(config.n_components, config.predictor_width, config.normalisation, rng)
+        n_hops, d, hidden = config.n_hops, config.n_components, config.predictor_width
+        assert n_hops is not None, "the settings must be adapted to a graph first"
+        assert d
+        assert hidden
+        self.encoder = Encoder(size.n_features * (n_hops + 1), d, config.n_layers, config.normalisation, rng)
+        self.predictor = Predictor(d, hidden, config.normalisation, rng)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
         self.pairs: Pairs | None = None  # the positives of the last refresh
         self.matrix: PairMatrix | None = None  # the same, for the loss
@@ -180,7 +211,10 @@ class AFGRLMethod(Method):
             self.pairs = cluster_mates(labels, config.include_self)
             self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, n)
             return
-        src, dst = nearest(h, t, config.n_neighbors, config.include_self, config.precision)
+        groups = None
+        if labels is not None and self.centres is not None and config.looks_into_clusters(n, h.device):
+            groups = Groups(labels[0], self.centres[0])
+        src, dst = nearest(h, t, config.n_neighbors, config.include_self, config.precision, groups)
         self.matrix = _in_place(self.matrix, pair_matrix(src, dst, n))  # sorts, while the clustering still runs
         clustering.join()
         pairs = confirm(src, dst, n, edges, labels, config.positives)

@@ -1,0 +1,140 @@
+"""A new user's path, timed: two CSV files → vectors, clusters, a report.
+
+python -m benchmarks.own_tables write photo /tmp/photo        # real graphs, written as tables with string ids
+python -m benchmarks.own_tables run photo pubmed wordnet      # → results/own-tables.json, results/own-tables.md
+python -m benchmarks.own_tables new photo                     # nodes held back and embedded later
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from afgrl.data import Dataset, load
+from afgrl.data.raw import user_folder
+from afgrl.graph import csr_from_scipy, csr_to_scipy
+from afgrl.runs import environment
+from benchmarks.headline import RESULTS
+
+AS_TEXT = ("pubmed", "cs", "physics", "wordnet")  # bags of words, as a column of text; the others as columns of numbers
+
+
+def dataset(name: str) -> Dataset:
+    if name != "wordnet":
+        return load(name, splits="random")
+    folder = user_folder()
+    assert folder is not None, "AFGRL_DATA must name the folder of WordNet"
+    return load(folder / "WordNet" / "raw" / "wordnet30.npz")
+
+
+def write(name: str, folder: Path, *, nodes: np.ndarray | None = None) -> None:
+    """``nodes.csv`` and ``edges.csv`` of a graph, or of those of its nodes for which ``nodes`` is true."""
+    source = dataset(name)
+    kept = np.ones(source.graph.n, dtype=bool) if nodes is None else nodes
+    folder.mkdir(parents=True, exist_ok=True)
+    x = source.graph.x
+    table = csr_to_scipy(x if x.layout == torch.sparse_csr else csr_from_scipy(x.numpy()))
+    names = [f"{name}-{i:06d}" for i in range(source.graph.n)]
+    with open(folder / "nodes.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        columns = ["words"] if name in AS_TEXT else [f"word {i}" for i in range(table.shape[1])]
+        rows.writerow(["id", *columns, "label"])
+        for i in np.flatnonzero(kept):
+            rows.writerow([names[i], *_cells(table, i, text=name in AS_TEXT), f"class {source.y[i]}"])
+    source_end, target = source.graph.edge_index.numpy()
+    once = (source_end < target) & kept[source_end] & kept[target]
+    _write_edges(folder, names, source_end[once], target[once])
+
+
+def _write_edges(folder: Path, names: list[str], first: np.ndarray, second: np.ndarray) -> None:
+    with open(folder / "edges.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["source", "target"])
+        rows.writerows((names[a], names[b]) for a, b in zip(first, second, strict=True))
+
+
+def _cells(table: Any, i: int, *, text: bool) -> list[Any]:
+    begin, end = table.indptr[i : i + 2]
+    if text:
+        words = zip(table.indices[begin:end], table.data[begin:end], strict=True)
+        return [" ".join(f"w{word}" for word, times in words for _ in range(max(1, int(times))))]
+    row = np.zeros(table.shape[1])
+    row[table.indices[begin:end]] = table.data[begin:end]
+    return [f"{value:g}" for value in row]
+
+
+def path(name: str, folder: Path) -> dict[str, Any]:
+    """The three commands, with the time and the memory that each takes."""
+    write(name, folder / name)
+    run = folder / "run"
+    commands = {
+        "fit": ["fit", str(folder / name), "--out", str(run), "--quiet"],
+        "cluster": ["cluster", str(run)],
+        "report": ["report", str(run), "--out", str(folder / "report.html")],
+    }
+    steps = {step: _timed([sys.executable, "-m", "afgrl", *arguments]) for step, arguments in commands.items()}
+    description = json.loads((run / "data.json").read_text())
+    counts = {key: description[key] for key in ("nodes", "edges", "features")}
+    return {"graph": name, **counts, "steps": steps, "report_bytes": (folder / "report.html").stat().st_size}
+
+
+def _timed(command: list[str]) -> dict[str, float]:
+    code = "import resource,subprocess,sys; r=subprocess.run(sys.argv[1:]).returncode; "
+    code += "print('PEAK', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(r)"
+    began = time.perf_counter()
+    answer = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True)
+    if answer.returncode:
+        raise SystemExit(answer.stdout + answer.stderr)
+    peak = int(answer.stdout.rsplit("PEAK", 1)[1]) * 1024
+    return {"seconds": time.perf_counter() - began, "peak_bytes": peak}
+
+
+def measure(names: list[str]) -> None:
+    found = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(path(name, Path(folder)))
+        print(json.dumps(found[-1]), flush=True)
+    answer = environment(torch.device("cpu")) | {"graphs": found}
+    (RESULTS / "own-tables.json").write_text(json.dumps(answer, indent=1) + "\n")
+    (RESULTS / "own-tables.md").write_text(markdown(answer))
+
+
+def markdown(answer: dict[str, Any]) -> str:
+    lines = [
+        "<!-- generated by `python -m benchmarks.own_tables run …`; do not edit -->",
+        f"Measured on {answer['device']}, commit {answer['commit']}, default settings, from two CSV files.",
+        "",
+        "| graph | nodes | edges | features | `fit` | `cluster` | `report` | in all | peak memory |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in answer["graphs"]:
+        seconds = [step["seconds"] for step in row["steps"].values()]
+        peak = max(step["peak_bytes"] for step in row["steps"].values()) / 2**30
+        counts = " | ".join(f"{row[key]:,}" for key in ("nodes", "edges", "features"))
+        times = " | ".join(_minutes(value) for value in (*seconds, sum(seconds)))
+        lines.append(f"| {row['graph']} | {counts} | {times} | {peak:.1f} GiB |")
+    return "\n".join(lines) + "\n"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+if __name__ == "__main__":
+    what, *rest = sys.argv[1:]
+    if what == "write":
+        write(rest[0], Path(rest[1]))
+    elif what == "run":
+        measure(rest)
+    else:
+        raise SystemExit(f"{what!r} is not write, run or new.")

@@ -1,0 +1,54 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from afgrl import UserError
+from afgrl.ops import kmeans, knn
+from afgrl.ops.knn_clusters import knn_in_clusters
+
+
+@pytest.fixture
+def blobs():
+    rng = torch.Generator().manual_seed(0)
+    middle = torch.randn(12, 16, generator=rng)
+    t = (middle.repeat(40, 1) + 0.4 * torch.randn(480, 16, generator=rng))[torch.randperm(480, generator=rng)]
+    h = t + 0.05 * torch.randn(480, 16, generator=rng)
+    found = kmeans(t, 12, unit=True, n_restarts=1, n_iters=20, rows=torch.arange(12)[None])
+    return h, t, found.labels[0], found.centres[0]
+
+
+@pytest.mark.parametrize("diagonal", ["keep", "first", "drop"])
+@pytest.mark.parametrize("k", [1, 4, 479])
+def test_in_all_clusters_it_is_the_exact_search(blobs, diagonal, k):
+    h, t, labels, centres = blobs
+    ours = knn_in_clusters(h, t, k, labels, centres, diagonal=diagonal, probes=12)
+    theirs = knn(h, t, k, diagonal=diagonal)
+    assert torch.allclose(ours.similarity, theirs.similarity, atol=1e-6)
+    row = torch.arange(len(h))[:, None]
+    cosine = F.normalize(h) @ F.normalize(t).T
+    assert torch.allclose(cosine[row, ours.index], ours.similarity, atol=1e-6)
+    if diagonal == "first":
+        assert torch.equal(ours.index[:, 0], row[:, 0])
+    if diagonal == "drop":
+        assert not (ours.index == row).any()
+
+
+def test_few_clusters_hold_nearly_all_neighbours(blobs):
+    h, t, labels, centres = blobs
+    ours = knn_in_clusters(h, t, 5, labels, centres, diagonal="drop", probes=4).index
+    theirs = knn(h, t, 5, diagonal="drop").index
+    recall = (ours[:, :, None] == theirs[:, None, :]).any(2).float().mean()
+    assert recall > 0.9  # .95 with these draws
+
+
+def test_small_and_empty_clusters_are_filled_up():
+    h = torch.eye(5)
+    labels = torch.tensor([0, 2, 2, 2, 2])  # none in cluster 1, one in cluster 0
+    centres = torch.stack([h[0], -h[0], h[1:].mean(0)])
+    found = knn_in_clusters(h, h, 4, labels, centres, diagonal="drop", probes=1)
+    assert found.index.sort(1).values.tolist() == [[j for j in range(5) if j != i] for i in range(5)]
+
+
+def test_sizes_must_agree():
+    with pytest.raises(UserError, match="same nodes"):
+        knn_in_clusters(torch.eye(3), torch.eye(4), 1, torch.zeros(3, dtype=torch.int64), torch.eye(3), diagonal="keep")
