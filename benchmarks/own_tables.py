@@ -2,7 +2,7 @@
 
 python -m benchmarks.own_tables write photo /tmp/photo        # real graphs, written as tables with string ids
 python -m benchmarks.own_tables run photo pubmed wordnet      # → results/own-tables.json, results/own-tables.md
-python -m benchmarks.own_tables new photo                     # nodes held back and embedded later
+python -m benchmarks.own_tables new photo                     # nodes held back → results/new-nodes-photo.json
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ import torch
 
 from afgrl.data import Dataset, load
 from afgrl.data.raw import user_folder
+from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION, Splits
+from afgrl.evaluate import logistic_probe
 from afgrl.graph import csr_from_scipy, csr_to_scipy
-from afgrl.runs import environment
+from afgrl.runs import environment, read_embedding
 from benchmarks.headline import RESULTS
 
 AS_TEXT = ("pubmed", "cs", "physics", "wordnet")  # bags of words, as a column of text; the others as columns of numbers
@@ -126,6 +128,72 @@ def markdown(answer: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+HELD_BACK = 0.1
+SEEDS = (0, 1, 2)
+
+
+def new_nodes(name: str, settings: list[str]) -> None:
+    """A tenth of the nodes is left out of training and embedded afterwards; how well are they classified, by a probe
+    that learns from nodes of the training, and how well if they had been there?"""
+    source, rows = dataset(name), []
+    for seed in SEEDS:
+        held = np.zeros(source.graph.n, dtype=bool)
+        held[np.random.default_rng(seed).permutation(len(held))[: int(HELD_BACK * len(held))]] = True
+        with tempfile.TemporaryDirectory() as place:
+            rows.append({"seed": seed, **_with_and_without(name, source, held, Path(place), settings)})
+        print(json.dumps(rows[-1]), flush=True)
+    answer = environment(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    answer |= {"graph": name, "held_back": HELD_BACK, "settings": settings, "runs": rows}
+    (RESULTS / f"new-nodes-{name}.json").write_text(json.dumps(answer, indent=1) + "\n")
+
+
+def _with_and_without(
+    name: str, source: Dataset, held: np.ndarray, folder: Path, settings: list[str]
+) -> dict[str, float]:
+    write(name, folder / "all")
+    write(name, folder / "old", nodes=~held)
+    _write_new(name, source, held, folder)
+    for part in ("all", "old"):
+        _run(["fit", str(folder / part), "--out", str(folder / f"run-{part}"), "--quiet", *settings])
+    _run(["embed", str(folder / "run-old"), "--graph", str(folder / "new"), "--out", str(folder / "new.parquet")])
+    ids, old = read_embedding(folder / "run-old" / "embeddings.parquet")
+    new_ids, new = read_embedding(folder / "new.parquet")
+    every_id, every = read_embedding(folder / "run-all" / "embeddings.parquet")
+    later = {"id": np.concatenate([ids, new_ids]), "vectors": np.concatenate([old, new])}
+    order = np.argsort(later["id"].astype(str))
+    names = np.sort(every_id.astype(str))
+    assert (later["id"].astype(str)[order] == names).all()
+    whole = every[np.argsort(every_id.astype(str))]
+    return {
+        "embedded later": _accuracy(later["vectors"][order], source.y, held),
+        "trained with": _accuracy(whole, source.y, held),
+    }
+
+
+def _accuracy(vectors: np.ndarray, y: Any, held: np.ndarray) -> float:
+    """Of the nodes held back, by a probe on a ninth of the others; another ninth chooses its strength."""
+    roles = np.full((1, len(held)), UNUSED, dtype=np.uint8)
+    others = np.random.default_rng(0).permutation(np.flatnonzero(~held))
+    part = len(others) // 9
+    roles[0, others[:part]], roles[0, others[part : 2 * part]], roles[0, held] = TRAIN, VALIDATION, TEST
+    values = logistic_probe(torch.from_numpy(vectors), torch.as_tensor(y), Splits("held back", roles))
+    return float(np.mean(values))
+
+
+def _write_new(name: str, source: Dataset, held: np.ndarray, folder: Path) -> None:
+    """The nodes held back, and their edges to all nodes."""
+    write(name, folder / "new", nodes=held)
+    first, second = source.graph.edge_index.numpy()
+    once = (first < second) & (held[first] | held[second])
+    _write_edges(folder / "new", [f"{name}-{i:06d}" for i in range(len(held))], first[once], second[once])
+
+
+def _run(arguments: list[str]) -> None:
+    answer = subprocess.run([sys.executable, "-m", "afgrl", *arguments], capture_output=True, text=True)
+    if answer.returncode:
+        raise SystemExit(answer.stdout + answer.stderr)
+
+
 def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
@@ -136,5 +204,7 @@ if __name__ == "__main__":
         write(rest[0], Path(rest[1]))
     elif what == "run":
         measure(rest)
+    elif what == "new":
+        new_nodes(rest[0], rest[1:])
     else:
         raise SystemExit(f"{what!r} is not write, run or new.")

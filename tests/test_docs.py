@@ -100,3 +100,16 @@ def test_the_table_of_methods_is_complete():
 @pytest.mark.parametrize("file", ["README.md", "CHANGELOG.md", "docs/method.md", "docs/deviations.md"])
 def test_no_placeholder_is_left(file):
     assert not re.search(r"^(RESULTS|SETTINGS|CORA|TODO.*)$", (ROOT / file).read_text(), flags=re.MULTILINE)
+
+
+def test_the_guide_to_your_own_graph_runs(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "your-own-graph.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, names)
+    assert names["vectors"].shape == (60, 16)
+    assert names["vectors"].index[7] == "person 7"
+    assert names["embedded"].x.shape == (60, 16)
+    assert (names["again"].embedding_ == names["model"].embedding_).all()
+    assert set(names["groups"]) == {0, 1, 2}

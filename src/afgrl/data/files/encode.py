@@ -168,7 +168,8 @@ class Encoder:
 
     def encode(self, table: pa.Table) -> sp.csr_array:
         """[rows, features] float32."""
-        lacking = [part.name for part in self.parts if part.name not in table.column_names]
+        there = set(table.column_names)
+        lacking = [part.name for part in self.parts if part.name not in there]
         if lacking:
             raise UserError(
                 f"The table lacks the column {lacking[0]!r} that the training had; it has "
