@@ -185,7 +185,7 @@ def test_datasets_and_doctor_answer_for_people_and_machines():
         (["fit", "demo", "--device", "tpu"], "auto, cpu or cuda, not 'tpu'"),
         (["fit", "demo", "--config", "none.toml"], "There is no settings file 'none.toml'"),
         (["fit", "demo", "--resume"], "--resume goes on with the run named by --out"),
-        (["fit", "none.npz"], "There is no file none.npz"),
+        (["fit", "none.npz"], "There is no file or folder none.npz"),
         (["fit", "photo", "--data-dir", "nowhere"], "does not exist or is no folder: nowhere"),
         (["evaluate", "nowhere"], "There is no run in 'nowhere'"),
         (["search", "nowhere", "1"], "There is no run in 'nowhere'"),

@@ -18,6 +18,7 @@ from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
 from afgrl.data.check import description
 from afgrl.data.files.encode import fitted_from_json
+from afgrl.data.files.formats import WITHOUT_IDS
 from afgrl.data.files.join import join
 from afgrl.data.files.options import Options
 from afgrl.data.files.source import load_files
@@ -239,8 +240,9 @@ def embed_new(
     fitted = fitted_from_json(stored) if stored else None
     nearest = order.options.knn_graph
     told = replace(order.options, nodes=None, label=None, knn_graph=None)
-    new = load_files(Path(source).expanduser(), told, fitted=fitted, needs_edges=nearest is None)
-    if not order.source or not (nearest or _known(run, new)):
+    path = Path(source).expanduser()
+    new = load_files(path, told, fitted=fitted, needs_edges=nearest is None)
+    if not order.source or path.suffix in WITHOUT_IDS or not (nearest or _known(run, new)):
         return new.graph.ids, embed(run, new, device)
     joined, own = join(order.load(data_dir), new, n_nearest=None if new.graph.n_edges else nearest)
     vectors = embed(run, joined, device)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 XML_SUFFIXES = (".graphml", ".gexf")
 GRAPH_SUFFIXES = (".npz", ".pt", *XML_SUFFIXES)
+WITHOUT_IDS = (".npz", ".pt")  # their nodes are numbered, which says nothing of the nodes of another file
 SCIPY_PARTS = {"format", "shape", "data"}
 
 
