@@ -1,7 +1,9 @@
 import pytest
+import torch
 
 from afgrl.config import from_assignments, from_file, recipe, resolve
 from afgrl.errors import UserError
+from afgrl.graph import Graph
 from afgrl.methods import methods
 from afgrl.methods.afgrl import AFGRLConfig
 
@@ -76,3 +78,13 @@ def test_assignments():
     assert from_assignments(["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
     with pytest.raises(UserError, match="name=value"):
         from_assignments(["a"])
+
+
+def test_widths_follow_the_size_of_a_graph_unless_told():
+    small, large = (Graph(torch.ones(n, 1), torch.tensor([[0], [1]])) for n in (10, 50_001))
+    configs = [AFGRLConfig().adapted(small), AFGRLConfig().adapted(large), AFGRLConfig(n_components=64).adapted(large)]
+    widths = [(config.n_components, config.predictor_width) for config in configs]
+    assert widths == [(512, 1024), (128, 256), (64, 128)]
+    assert AFGRLConfig().looks_into_clusters(50_001, torch.device("cpu"))
+    assert not AFGRLConfig().looks_into_clusters(50_001, torch.device("cuda"))
+    assert not AFGRLConfig(search="exact").looks_into_clusters(50_001, torch.device("cpu"))

@@ -60,7 +60,7 @@ class AFGRLConfig(Settings):
     epochs: int | None = Field(None, ge=0, description="passes over the graph; by default 100, 300 or 2,000")
 
     n_components: int | None = Field(
-        None, ge=1, description="width of the embedding (D); by default 512, or 256 beyond 50,000 nodes"
+        None, ge=1, description="width of the embedding (D); by default 512, or 128 beyond 50,000 nodes"
     )
     predictor_width: int | None = Field(
         None, ge=1, description="hidden width of the predictor; by default twice n_components"
@@ -98,7 +98,7 @@ class AFGRLConfig(Settings):
             fitting = {"n_hops": 1, "epochs": 300}
         else:
             fitting = {"n_hops": 2, "epochs": 100}
-        fitting["n_components"] = 256 if graph.n > LARGE else 512
+        fitting["n_components"] = 128 if graph.n > LARGE else 512
         fitting["predictor_width"] = 2 * (self.n_components or fitting["n_components"])
         return self.model_copy(update={name: value for name, value in fitting.items() if getattr(self, name) is None})
 
