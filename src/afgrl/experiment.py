@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from afgrl import evaluate as evaluation
+from afgrl.clusters import cluster_run
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
 from afgrl.data.check import description
@@ -252,6 +253,16 @@ def embed_new(
 def _known(run: Run, new: Dataset) -> bool:
     """Whether a new dataset names nodes of the training."""
     return bool(np.isin(new.graph.ids.astype(str), run.embedding()[0].astype(str)).any())
+
+
+def cluster(path: Path, k: int | None, seed: int = 0, *, data_dir: str | None = None) -> dict[str, Any]:
+    """Cluster a run's vectors and describe the clusters by the features of its source, if that is still there."""
+    run, order, _ = opened(path)
+    try:
+        dataset = order.load(data_dir)
+    except UserError:  # moved, or saved from Python: the clusters are the same, and have no description
+        return cluster_run(run, k, seed=seed)
+    return cluster_run(run, k, seed=seed, features=dataset.graph.x, names=dataset.feature_names)
 
 
 def evaluate(

@@ -63,6 +63,19 @@ def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
     return table
 
 
+def clusters(answer: dict[str, Any]) -> Table:
+    """Each cluster with its size, what sets it apart and its most central nodes."""
+    table = _table("cluster", right=["nodes"])
+    table.add_column("more than elsewhere, or less (−)")
+    table.add_column("most central")
+    table.caption = f"{answer['k']} clusters; their number: {answer['criterion']}."
+    for row in answer["clusters"]:
+        typical = [f"{'' if item['here'] > item['elsewhere'] else '−'}{item['name']}" for item in row["features"][:4]]
+        central = [str(name) for name in row["closest"][:3]]
+        table.add_row(str(row["cluster"]), f"{row['size']:,}", escape(", ".join(typical)), escape(", ".join(central)))
+    return table
+
+
 def bench(answer: dict[str, Any]) -> list[Table]:
     """Epochs and stages. Times of a CPU stand only as ratios: they differ from machine to machine and hour to hour."""
     absolute = answer["device"].startswith(("NVIDIA", "AMD"))

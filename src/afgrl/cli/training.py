@@ -121,31 +121,36 @@ def fit(
 def embed(
     run_path: RunPath,
     graph: Annotated[str | None, typer.Option("--graph", help="New nodes and edges; by default the run's own.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="A parquet file; by default in the run folder.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A file; by default in the run folder.")] = None,
+    form: Annotated[str, typer.Option("--format", help="parquet, csv, npy, npz or lance.")] = "parquet",
     device: Device = "auto",
     data_dir: DataDir = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Vectors of a graph by a trained run, without training."""
-    from afgrl import experiment
-    from afgrl.runs import write_embedding
+    from afgrl import experiment, vectors
 
     run, order, _ = experiment.opened(run_path)
-    name = Path(graph).stem if graph else None
-    file = out or run.path / (f"embeddings-{name}.parquet" if name else "embeddings.parquet")
+    name = f"embeddings-{Path(graph).stem}" if graph else "embeddings"
+    file = out or run.path / f"{name}.{form}"
     if file.exists() and not force and (out or graph):
         raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
     check_folder(file)
+    vectors.check_format(form)
     if graph:
         ids, found = experiment.embed_new(run, order, graph, device_named(device), data_dir=data_dir)
     else:
         dataset = order.load(data_dir)
         ids, found = dataset.graph.ids, experiment.embed(run, dataset, device_named(device))
-    vectors = found.cpu().numpy()
-    write_embedding(file, ids, vectors)
-    answer = {"file": str(file), "nodes": vectors.shape[0], "width": vectors.shape[1]}
-    print(json.dumps(answer) if as_json else f"{answer['nodes']} vectors of width {answer['width']} in {file}")
+    changed = vectors.write(file, ids, found.cpu().numpy(), form)
+    answer = {"file": str(file), "nodes": found.shape[0], "width": found.shape[1], "ids_changed": changed}
+    if as_json:
+        print(json.dumps(answer))
+        return
+    print(f"{answer['nodes']} vectors of width {answer['width']} in {file}")
+    if changed:
+        print(f"Ids that a spreadsheet would compute, and now begin with an apostrophe: {changed:,}.")
 
 
 @command
