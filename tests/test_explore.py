@@ -288,13 +288,13 @@ def draw_around(page, tool, names, share=1.0):
     if tool == "select":
         corners = [(left, top), (right, bottom)]
     else:
-        turn = np.linspace(0, 2 * np.pi, 24)  # an oval around the box
+        turn = np.linspace(0, 2 * np.pi, 13)  # an oval around the box
         middle, half = np.array([left + right, top + bottom]) / 2, np.array([right - left, bottom - top]) / 2
         corners = (middle + 2**0.5 * half * np.stack([np.cos(turn), np.sin(turn)], axis=1)).tolist()
     page.mouse.move(*corners[0])
     page.mouse.down()
     for x, y in corners[1:]:
-        page.mouse.move(x, y, steps=4)
+        page.mouse.move(x, y, steps=2)
     page.mouse.up()
 
 

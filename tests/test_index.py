@@ -7,7 +7,7 @@ import torch
 
 from afgrl import index
 from afgrl.errors import UserError
-from afgrl.index import Index, build, description_file, engine_file, open_index
+from afgrl.index import Index, build, open_index
 from afgrl.runs import Run
 from afgrl.search import search
 
@@ -62,7 +62,7 @@ def test_recall_is_that_of_an_independent_count(run, vectors, kind):
     assert built.description.queries == 800  # all of them, so that both counts are of the same
     assert built.description.recall == pytest.approx(min(right, 1), abs=2e-3)  # equals, but for ties at the border
     assert built.description.recall >= 0.99
-    stored = json.loads(description_file(run).read_text())
+    stored = json.loads(run.index_description_file.read_text())
     assert stored["recall"] == built.description.recall
     assert stored["parameters"]["breadth"] in index.BREADTHS
 
@@ -83,7 +83,7 @@ def test_search_says_how_it_found_them(run, kind):
     assert [[row["id"] for row in rows] for rows in approximate.values()] == [
         [row["id"] for row in rows] for rows in exact.values()
     ]
-    assert engine_file(run).is_file()
+    assert run.index_file.is_file()
 
 
 def test_more_neighbours_than_the_breadth(run, kind):
@@ -112,7 +112,7 @@ def test_a_stale_index_is_refused(run, vectors):
     with pytest.raises(UserError, match=r"is of other vectors than it has now; delete '.*index.json' and it is built"):
         search(run, ["0"], index=True)
     search(run, ["0"])
-    description_file(run).unlink()
+    run.index_description_file.unlink()
     search(run, ["0"], index=True)
 
 
@@ -120,10 +120,10 @@ def test_an_index_of_another_size_is_refused(run, tmp_path, vectors):
     smaller = run_of(tmp_path / "smaller", vectors[:100])
     build(smaller)
     build(run)
-    description = json.loads(description_file(run).read_text())
-    description["checksum"] = json.loads(description_file(smaller).read_text())["checksum"]
-    description_file(run).write_text(json.dumps(description))
-    engine_file(run).write_bytes(engine_file(smaller).read_bytes())
+    description = json.loads(run.index_description_file.read_text())
+    description["checksum"] = json.loads(smaller.index_description_file.read_text())["checksum"]
+    run.index_description_file.write_text(json.dumps(description))
+    run.index_file.write_bytes(smaller.index_file.read_bytes())
     with pytest.raises(UserError, match="is of other vectors"):
         open_index(run, vectors)
 
@@ -131,16 +131,16 @@ def test_an_index_of_another_size_is_refused(run, tmp_path, vectors):
 @pytest.mark.parametrize("damage", ["cut", "flipped", "missing", "text", "keys"])
 def test_a_damaged_index_is_refused(run, vectors, damage):
     build(run)
-    content = bytearray(engine_file(run).read_bytes())
+    content = bytearray(run.index_file.read_bytes())
     if damage == "cut":
-        engine_file(run).write_bytes(content[: len(content) // 2])
+        run.index_file.write_bytes(content[: len(content) // 2])
     elif damage == "flipped":
         content[-100] ^= 1
-        engine_file(run).write_bytes(content)
+        run.index_file.write_bytes(content)
     elif damage == "missing":
-        engine_file(run).unlink()
+        run.index_file.unlink()
     else:
-        description_file(run).write_text('{"kind": "hnsw"' if damage == "text" else '{"kind": "hnsw"}')
+        run.index_description_file.write_text('{"kind": "hnsw"' if damage == "text" else '{"kind": "hnsw"}')
     with pytest.raises(UserError, match=r"The index of the run '.*' is damaged; delete "):
         open_index(run, vectors)
 

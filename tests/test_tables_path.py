@@ -142,3 +142,31 @@ def test_memory_that_will_not_do_is_told_before(folder, tmp_path, monkeypatch):
 def test_files_are_parquet_under_the_users_ids(run):
     table = pq.read_table(run.path / "embeddings.parquet")
     assert table["id"].to_pylist()[:2] == ["p0", "p1"]
+
+
+def test_clusters_say_what_is_typical(run):
+    answer = json.loads(afgrl("cluster", str(run.path), "-k", "2", "--json").stdout)
+    assert [row["size"] for row in answer["clusters"]] == sorted(
+        (row["size"] for row in answer["clusters"]), reverse=True
+    )
+    assert {item["name"] for row in answer["clusters"] for item in row["features"]} <= {
+        "age",
+        "colour=red",
+        "colour=blue",
+    }
+    assert "most central" in afgrl("cluster", str(run.path)).stdout
+    assert afgrl("cluster", str(run.path), "-k", "many").exit_code == 2
+
+
+def test_a_run_is_reported_exported_and_written_in_other_formats(run, tmp_path):
+    page = tmp_path / "page.html"
+    assert afgrl("report", str(run.path), "--out", str(page), "--quiet").exit_code == 0
+    assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
+    assert afgrl("report", str(run.path), "--out", str(page)).exit_code == 2  # it is there already
+    assert json.loads(afgrl("export", str(run.path), "--json").stdout)["method"] == "afgrl"
+    table = tmp_path / "vectors.csv"
+    assert afgrl("embed", str(run.path), "--format", "csv", "--out", str(table), "--device", "cpu").exit_code == 0
+    assert table.read_text().splitlines()[1].startswith('"p0"')
+    assert afgrl("embed", str(run.path), "--format", "xml").exit_code == 2
+    found = json.loads(afgrl("search", str(run.path), "p3", "-k", "4", "--index", "--json").stdout)
+    assert len(found["p3"]) == 4

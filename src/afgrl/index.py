@@ -65,14 +65,14 @@ class Index:
 
 def open_index(run: Run, vectors: np.ndarray) -> Index:
     """The index of a run, built now if there is none; one that does not fit the run's ``vectors`` is refused."""
-    if not description_file(run).is_file():
+    if not run.index_description_file.is_file():
         return build(run)
     faiss = _faiss()
-    anew = f"delete {str(description_file(run))!r} and it is built anew"
+    anew = f"delete {str(run.index_description_file)!r} and it is built anew"
     try:
-        description = Description(**json.loads(description_file(run).read_text(encoding="utf-8")))
-        whole = _checksum(engine_file(run)) == description.checksum
-        engine = faiss.read_index(str(engine_file(run))) if whole else None  # it may crash on a damaged file
+        description = Description(**json.loads(run.index_description_file.read_text(encoding="utf-8")))
+        whole = _checksum(run.index_file) == description.checksum
+        engine = faiss.read_index(str(run.index_file)) if whole else None  # it may crash on a damaged file
     except (OSError, ValueError, TypeError, RuntimeError):
         engine = None
     if engine is None:
@@ -91,10 +91,10 @@ def build(run: Run) -> Index:
     sample = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:QUERIES]
     description = Description(kind, parameters, 0.0, len(sample), fingerprint(vectors))
     index = _broad_enough(Index(engine, description), x, x[sample])
-    replace_file(engine_file(run), lambda path: faiss.write_index(engine, str(path)))
-    kept = replace(index.description, checksum=_checksum(engine_file(run)))
+    replace_file(run.index_file, lambda path: faiss.write_index(engine, str(path)))
+    kept = replace(index.description, checksum=_checksum(run.index_file))
     text = json.dumps(asdict(kept), indent=1) + "\n"
-    replace_file(description_file(run), lambda path: path.write_text(text, encoding="utf-8"))
+    replace_file(run.index_description_file, lambda path: path.write_text(text, encoding="utf-8"))
     return Index(engine, kept)
 
 
@@ -140,14 +140,6 @@ def fingerprint(vectors: np.ndarray) -> str:
 def _checksum(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def engine_file(run: Run) -> Path:
-    return run.path / "index.faiss"
-
-
-def description_file(run: Run) -> Path:
-    return run.path / "index.json"
 
 
 def _faiss() -> Any:

@@ -166,14 +166,14 @@ class Run:
 
     def save_clusters(self, ids: np.ndarray, clusters: np.ndarray, description: dict[str, Any]) -> None:
         table = pa.table({"id": pa.array(ids), "cluster": pa.array(clusters, pa.int32())})
-        self._replace("clusters.parquet", lambda path: pq.write_table(table, path))
+        replace_file(self.clusters_file, lambda path: pq.write_table(table, path))
         self._write_json("clusters.json", description)
 
     def clusters(self) -> tuple[np.ndarray, dict[str, Any]] | None:
         """The cluster of each node, [n], and what is said of the clusters; None before `afgrl cluster`."""
         if not (self.path / "clusters.json").is_file():
             return None
-        table = pq.read_table(self.path / "clusters.parquet")
+        table = pq.read_table(self.clusters_file)
         return table["cluster"].to_numpy(), self._json("clusters.json")
 
     def save_map(self, name: str, points: np.ndarray) -> None:
@@ -184,6 +184,34 @@ class Run:
     def map(self, name: str) -> np.ndarray | None:
         file = self.path / f"map-{name}.npy"
         return np.load(file, allow_pickle=False) if file.is_file() else None
+
+    # What other libraries write, and therefore need the names of
+
+    @property
+    def index_file(self) -> Path:
+        return self.path / "index.faiss"
+
+    @property
+    def index_description_file(self) -> Path:
+        return self.path / "index.json"
+
+    @property
+    def onnx_file(self) -> Path:
+        return self.path / "model.onnx"
+
+    @property
+    def report_file(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def clusters_file(self) -> Path:
+        return self.path / "clusters.parquet"
+
+    def embedding_file(self, name: str | None, form: str) -> Path:
+        """Of the run's own nodes, or of new ones by that name."""
+        return self.path / f"embeddings{f'-{name}' if name else ''}.{form}"
+
+    # What it is judged by
 
     def save_splits(self, splits: Splits) -> None:
         self._replace("splits.npz", splits.save)

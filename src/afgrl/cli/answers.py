@@ -31,11 +31,11 @@ def search(
     found = nearest(Run.open(run_path), ids, k, index=index)
     if as_json:
         print(json.dumps(found))
-        return
-    for name, neighbours in found.items():
-        stdout.print(tables.neighbours(name, neighbours))
+    else:
+        for name, neighbours in found.items():
+            stdout.print(tables.neighbours(name, neighbours))
     if index:
-        print(f"Found by the index ({found.by}), whose recall is {found.recall:.1%}.")
+        stderr.print(f"Found by the index ({found.by}), whose recall is {found.recall:.1%}.", highlight=False)
 
 
 @command
@@ -48,6 +48,7 @@ def cluster(
 ) -> None:
     """Groups of similar nodes, and what is typical of each."""
     from afgrl import experiment, tables
+    from afgrl.runs import Run
 
     if k != "auto" and not k.isdigit():
         raise UserError(f"-k is a number of clusters or auto, not {k!r}.")
@@ -56,7 +57,7 @@ def cluster(
         print(json.dumps(answer, indent=1))
     else:
         stdout.print(tables.clusters(answer))
-        print(f"The cluster of each node is in {run_path / 'clusters.parquet'}.")
+        print(f"The cluster of each node is in {Run(run_path).clusters_file}.")
 
 
 @command
@@ -73,7 +74,7 @@ def report(
     from afgrl.runs import Run
 
     runs = [Run.open(path) for path in run_paths]
-    file = out or runs[0].path / "report.html"
+    file = out or runs[0].report_file
     if out and out.exists() and not force:
         raise UserError(f"The file {str(out)!r} exists; --force replaces it, --out names another.")
     check_folder(file)
@@ -108,7 +109,7 @@ def export(
     from afgrl.runs import Run
 
     run = Run.open(run_path)
-    file = out or run.path / "model.onnx"
+    file = out or run.onnx_file
     if out and file.exists() and not force:
         raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
     check_folder(file)

@@ -132,8 +132,7 @@ def embed(
     from afgrl import experiment, vectors
 
     run, order, _ = experiment.opened(run_path)
-    name = f"embeddings-{Path(graph).stem}" if graph else "embeddings"
-    file = out or run.path / f"{name}.{form}"
+    file = out or run.embedding_file(Path(graph).stem if graph else None, form)
     if file.exists() and not force and (out or graph):
         raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
     check_folder(file)

@@ -70,9 +70,7 @@ function scorePanels(rows, headings, many) {
         colour: row.kind === "baseline" ? theme().faint : runColour(row.run),
         ...row.cells[place],
       }));
-    return dots.length
-      ? [panel(title, dotChart(`${title} of trained and untrained vectors`, dots, title), null)]
-      : [];
+    return dots.length ? [panel(title, dotChart(`${title} of trained and untrained vectors`, dots, title), null)] : [];
   });
 }
 
