@@ -189,6 +189,17 @@ def test_the_command_repeats_the_run(run):
     assert payload.command(run, {"source": ""}) is None
 
 
+def test_of_a_thousand_columns_a_page_shows_some(tmp_path):
+    run = Run.create(tmp_path / "run")
+    run.write_config({"source": "", "method": "afgrl"}, {})
+    run.save_embedding(np.arange(6), np.eye(6, dtype=np.float32))
+    columns = {f"c{i}": np.arange(6.0) for i in range(1000)}
+    run.save_data(pa.table({"id": np.arange(6), **columns, "label": list("aabbcc")}), {"label": "label", "notes": []})
+    shown = payload.payload(run, "run", "pca", lambda line: None, neighbours=False)
+    assert [column["name"] for column in shown["columns"]] == [*(f"c{i}" for i in range(60)), "label"]
+    assert "first 60" in shown["data"]["notes"][-1]["text"]
+
+
 def test_runs_of_one_name_are_told_apart(tmp_path):
     runs = [Run(tmp_path / name) for name in ("a/run", "b/run", "a/run")]
     assert payload.names_of(runs) == ["a/run", "b/run", "a/run (2)"]

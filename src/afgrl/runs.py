@@ -81,6 +81,10 @@ class Run:
     def write_environment(self, device: torch.device) -> None:
         self._write_json("environment.json", environment(device))
 
+    def environment(self) -> dict[str, Any]:
+        """What it was made with; empty where nobody wrote it down."""
+        return self._json("environment.json") if (self.path / "environment.json").is_file() else {}
+
     # What training left
 
     def append(self, name: str, record: dict[str, Any]) -> None:
@@ -222,6 +226,10 @@ class Run:
 
     def save_scores(self, scores: dict[str, Any]) -> None:
         self._write_json("scores.json", scores)
+
+    @property
+    def has_scores(self) -> bool:
+        return (self.path / "scores.json").is_file()
 
     def scores(self) -> dict[str, Any]:
         self._need("scores.json", "`afgrl evaluate` makes it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from afgrl.tables import BASELINES, COLUMNS
 
 NEIGHBOURS = 10
 CHARTED = ("accuracy", "nmi", "sim@10")  # one score of each task
+SHOWN_COLUMNS = 60  # of the user's: a page of a thousand is of no use, and large
 MOST = 32767  # similarities travel as int16: cosine times this
 
 
@@ -32,10 +32,10 @@ def payload(run: Run, name: str, map_name: str, say: Callable[[str], None], *, n
         "name": name,
         "n": len(ids),
         "width": vectors.shape[1],
-        "data": run.data(),
+        "data": _data(run),
         "order": config.get("run", {}),
         "settings": config.get("settings", {}),
-        "environment": environment(run),
+        "environment": run.environment(),
         "command": command(run, config.get("run", {})),
         "history": _history(run.lines("history.jsonl")),
         "scores": _scores(run),
@@ -54,12 +54,6 @@ def table_with_cluster(run: Run) -> pa.Table:
         return nodes
     name = "cluster" if "cluster" not in nodes.column_names else "afgrl cluster"
     return nodes.append_column(name, pa.array(found[0], pa.int32()))
-
-
-def environment(run: Run) -> Json:
-    """What the run was made with; empty where nobody wrote it down."""
-    file = run.path / "environment.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def command(run: Run, order: Json) -> str | None:
@@ -87,8 +81,19 @@ def _columns(run: Run) -> list[Json]:
     for place, name in enumerate(table.column_names[1:], start=1):
         own = clustered and place == table.num_columns - 1
         role = "cluster" if own else "label" if name == label else ""
+        if place > SHOWN_COLUMNS and not role:
+            continue
         found.append(packed_column(name, table.column(place), role=role, category=role != ""))
     return found
+
+
+def _data(run: Run) -> Json:
+    """What was understood of the source, and how much of it the page leaves out."""
+    data, n_columns = run.data(), run.nodes().num_columns - 1
+    if n_columns <= SHOWN_COLUMNS:
+        return data
+    told = {"kind": "understood", "text": f"Of {n_columns:,} columns this page shows the first {SHOWN_COLUMNS}."}
+    return data | {"notes": [*data.get("notes", []), told]}
 
 
 def _history(records: list[Json]) -> dict[str, list[Any]]:
@@ -104,7 +109,7 @@ def _clusters(run: Run) -> Json | None:
 
 def _scores(run: Run) -> Json | None:
     """The rows of the table of scores: the trained vectors first, then what needs no training."""
-    if not (run.path / "scores.json").is_file():
+    if not run.has_scores:
         return None
     stored = run.scores()
     rows = [("trained", "trained", stored["label-free"])]
