@@ -16,6 +16,7 @@ SHOWN = {
     ROOT / "docs" / "deviations.md": RESULTS / "deviations.md",
     ROOT / "docs" / "methods.md": RESULTS / "methods.md",
     ROOT / "docs" / "performance.md": RESULTS / "speed.md",
+    ROOT / "docs" / "your-own-graph.md": RESULTS / "own-tables.md",
 }
 
 
