@@ -123,7 +123,8 @@ def test_search(run):
 
 def test_embed_repeats_the_runs_own_vectors(run, tmp_path):
     answer = afgrl("embed", run, "--device", "cpu", "--out", tmp_path / "new.parquet", "--json")
-    assert json.loads(answer.stdout) == {"file": str(tmp_path / "new.parquet"), "nodes": 1797, "width": 32}
+    expected = {"file": str(tmp_path / "new.parquet"), "nodes": 1797, "width": 32, "ids_changed": 0}
+    assert json.loads(answer.stdout) == expected
     assert pq.read_table(tmp_path / "new.parquet").equals(pq.read_table(run / "embeddings.parquet"))
     again = afgrl("embed", run, "--device", "cpu", "--out", tmp_path / "new.parquet")
     assert again.exit_code == 2
