@@ -45,6 +45,7 @@ ALLOWED = {
     "search": {"index", "ops", "runs"},
     "forecast": {"bench", "config", "data", "estimate", "methods"},
     "lessons": {"data", "methods"},
+    "watch": {"data", "evaluate", "runs", "train"},
     "clusters": {"graph", "ops", "runs"},
     "index": {"ops", "runs"},
     "vectors": {"runs"},
@@ -63,6 +64,7 @@ ALLOWED = {
         "ops",
         "runs",
         "train",
+        "watch",
     },
     "reproduce": {
         "config",

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from afgrl import evaluate as evaluation
 from afgrl.clusters import cluster_run
@@ -33,9 +32,9 @@ from afgrl.methods import Method, Size, method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.ops import hops
 from afgrl.runs import Run
-from afgrl.train import Callback, Checkpoints, History, State, start, stop_on_signals, train
+from afgrl.train import Callback, Checkpoints, History, start, stop_on_signals, train
+from afgrl.watch import Health, Trace
 
-SAMPLE = 1000  # vectors that are looked at while it trains
 Display = Callable[[Settings, int], AbstractContextManager[Callback]]  # shows training as it goes
 
 
@@ -159,46 +158,6 @@ def _train(
         run.save_predictions(state.method.predict(inputs).cpu().numpy())
     run.save_model(state.method.state_dict(), describe(order.method, config, state.method.size))
     return run
-
-
-class Health:
-    """Whether vectors collapse or have stopped to move, by a sample of them."""
-
-    def __init__(self, state: State, inputs: Any, n: int) -> None:
-        self.state, self.inputs = state, inputs
-        self.rows = torch.from_numpy(np.random.default_rng(0).permutation(n)[:SAMPLE]).to(state.method.device)
-        self.first = self._vectors() if state.last else torch.empty(0)  # without training there is nothing to follow
-
-    def look(self) -> dict[str, float]:
-        """``spread``: 1 less the squared length of the mean, 0 if all point one way. ``rank``: how many directions the
-        variance fills. ``drift``: the mean of 1 less the cosine to the vectors before training."""
-        now = self._vectors()
-        mean = now.mean(0)
-        covariance = (now - mean).T @ (now - mean)
-        rank = covariance.trace().square() / covariance.square().sum().clamp(min=1e-30)
-        drift = 1 - (now * self.first).sum(1).mean()
-        found = {"spread": 1 - mean.square().sum(), "rank": rank, "drift": drift}
-        return {name: round(float(value), 6) for name, value in found.items()}
-
-    def _vectors(self) -> Tensor:
-        return functional.normalize(self.state.method.represent(self.inputs)[self.rows].float())
-
-
-class Trace:
-    """Evaluates every few epochs by the paper's protocol, which picks its epoch from these records."""
-
-    def __init__(self, run: Run, dataset: Dataset, inputs: Any, every: int) -> None:
-        self.run, self.dataset, self.inputs, self.every = run, dataset, inputs, every
-
-    def __call__(self, state: State, loss: Tensor) -> None:
-        if state.step % self.every == 0 or state.step == state.last:
-            self.evaluate(state)
-
-    def evaluate(self, state: State) -> None:
-        assert self.dataset.splits is not None  # labels come with splits
-        vectors = state.method.represent(self.inputs)
-        record = evaluation.snapshot(vectors, self.dataset.y, self.dataset.splits, epoch=state.step)
-        self.run.append("trace.jsonl", record)
 
 
 def describe(method: str, config: Settings, size: Size) -> dict[str, Any]:

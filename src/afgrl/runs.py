@@ -183,7 +183,7 @@ class Run:
     def save_map(self, name: str, points: np.ndarray) -> None:
         """The vectors in the plane, [n, 2], by t-SNE or UMAP."""
         flat = np.ascontiguousarray(points, dtype=np.float32)
-        self._replace(f"map-{name}.npy", lambda path: _save_npy(path, flat))
+        self._replace(f"map-{name}.npy", lambda path: save_npy(path, flat))
 
     def map(self, name: str) -> np.ndarray | None:
         file = self.path / f"map-{name}.npy"
@@ -262,7 +262,7 @@ def replace_file(final: Path, write: Callable[[Path], Any]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _save_npy(path: Path, values: np.ndarray) -> None:
+def save_npy(path: Path, values: np.ndarray) -> None:
     with open(path, "wb") as file:  # numpy would add .npy to a name without it
         np.save(file, values)
 

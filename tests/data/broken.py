@@ -3,7 +3,6 @@
 python -m tests.data.broken      # → docs/broken-input.md, which a test compares with what is said now
 """
 
-import contextlib
 import gzip
 import io
 import tempfile
@@ -110,6 +109,7 @@ BROKEN = [
     Broken("ids that match nowhere", tables(edges="source,target\nA1,B1\n")),
     Broken("a table of nodes alone", tables(edges=None)),
     Broken("more neighbours than nodes", tables(edges=None), options=Options(knn_graph=9)),
+    Broken("edges to be made where there are some", tables(), options=Options(knn_graph=2)),
     Broken("several tables of edges", {"edges.csv": EDGES, "edges2.csv": EDGES, "nodes.csv": NODES}),
     Broken("a file of an unknown kind", {"graph.xlsx": b"PK"}, "graph.xlsx"),
     Broken("a truncated Parquet file", {"edges.parquet": truncated}, "edges.parquet"),
@@ -168,7 +168,7 @@ def outcome(case: Broken, folder: Path) -> tuple[bool, str]:
             (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     small = mock.patch("afgrl.data.files.read.MOST_UNPACKED", 1 << 20)
     also = mock.patch("afgrl.data.files.formats.MOST_UNPACKED", 1 << 20)
-    with small, also, contextlib.ExitStack():
+    with small, also:
         try:
             dataset = load(str(folder / case.source), options=case.options)
         except UserError as error:

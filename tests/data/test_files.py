@@ -128,6 +128,31 @@ def test_the_same_tables_in_other_forms(folder, form, tmp_path):
     assert torch.equal(graph.x.to_dense(), expected.x.to_dense())
 
 
+def test_lists_of_numbers_and_dates(tmp_path):
+    days = pa.array([0, 1, 2], pa.date32())
+    nodes = {
+        "id": ["a", "b", "c"],
+        "v": [[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]],
+        "day": days,
+        "at": days.cast(pa.timestamp("s")),
+    }
+    nodes["lasts"] = pa.array([1, 2, 3], pa.duration("s"))
+    pq.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,other\n")
+    dataset = load(str(tmp_path))
+    assert dataset.feature_names == ["v[0]", "v[1]", "day", "at"]
+    np.testing.assert_allclose(dataset.graph.x.to_dense()[3], 0)  # a node without columns
+    assert any("'lasts'" in sentence for sentence in sentences(dataset, "repaired"))
+
+
+def test_an_edge_list_with_comments_keeps_its_commas(tmp_path):
+    (tmp_path / "edges.txt").write_text("# roads\nfrom,to\nNew York,Paris\nParis,Oslo\n")
+    assert load(str(tmp_path / "edges.txt")).graph.ids.tolist() == ["New York", "Paris", "Oslo"]
+    (tmp_path / "edges.txt").write_bytes(b"# roads\na b\n" + b"b c\n" * 300_000 + "c ö\n".encode("latin-1"))
+    with pytest.raises(UserError, match=r"line 300003, column 3 is not utf-8"):
+        load(str(tmp_path / "edges.txt"))
+
+
 @pytest.mark.parametrize("text", ["0 1\n1 2\n2 5\n", "# from SNAP\n# nodes: 4\n0\t1\n1\t2\n2\t5\n", "0,1\n1,2\n2,5\n"])
 def test_an_edge_list_without_a_header(tmp_path, text):
     (tmp_path / "roads.txt").write_text(text)

@@ -27,7 +27,11 @@ def result(scope: Scope, records: Records) -> Result:
         for protocol in curves.PROTOCOLS
     }
     title = "Figure: ablation of the positives"
-    notes = [*scope.absent(paper.DATASETS), "The paper shows Computers and WikiCS, and gives no numbers."]
+    notes = [
+        *scope.absent(paper.DATASETS),
+        *scope.looks_notes,
+        "The paper shows Computers and WikiCS, and gives no numbers.",
+    ]
     return Result(title, [curves.table(title, "positives", found)], {"ablation": lambda: _picture(found)}, notes)
 
 

@@ -41,5 +41,6 @@ def result(scope: Scope, records: Records) -> Result:
         letter = LETTERS[setting]
         tables.append(curves.table(f"AFGRL against {letter}", letter, found))
         made[f"sensitivity-{letter}"] = partial(curves.picture, found, letter, doubling=True)
-    notes = [*scope.absent(paper.DATASETS), "The paper gives no numbers: k = 4 and M > 1 are best, all M about alike."]
+    said = "The paper gives no numbers: k = 4 and M > 1 are best, all M about alike."
+    notes = [*scope.absent(paper.DATASETS), *scope.looks_notes, said]
     return Result("Figure: sensitivity to k and M", tables, made, notes)

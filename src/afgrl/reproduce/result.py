@@ -25,9 +25,9 @@ QUICK_SETTINGS = {
 
 # BGRL's published 10,000 epochs would take most of the time of all grids together.
 GRID_SETTINGS: dict[str, dict[str, Any]] = {"bgrl": {"epochs": 1500}}
-GRID_NOTE = (
-    "BGRL is trained for 1,500 epochs here, not 10,000, and the `paper` protocol picks from three: "
-    "the first, the middle one and the last."
+GRID_NOTE = "BGRL is trained for 1,500 epochs here, not 10,000."
+LOOKS_NOTE = (
+    "The `paper` protocol picks from three epochs of a changed setting: the first, the middle one and the last."
 )
 
 
@@ -65,8 +65,12 @@ class Scope:
         return {} if self.quick else GRID_SETTINGS.get(method, {})
 
     @property
+    def looks_notes(self) -> list[str]:
+        return [] if self.quick else [LOOKS_NOTE]
+
+    @property
     def grid_notes(self) -> list[str]:
-        return [] if self.quick else [GRID_NOTE]
+        return [] if self.quick else [LOOKS_NOTE, GRID_NOTE]
 
     def at_hand(self, wanted: Sequence[str]) -> list[str]:
         """Those of the wanted datasets that are asked for and here; in a quick call whatever is asked for."""

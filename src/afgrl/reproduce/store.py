@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 
 from afgrl.reproduce.cells import Cell, Record, begun, config, loaded, measure
 from afgrl.reproduce.versions import code_version, data_version
-from afgrl.runs import replace_file
+from afgrl.runs import replace_file, save_npy
 from afgrl.train import train
 
 
@@ -56,13 +56,8 @@ class Store:
             train(state, inputs)
             self.folder.mkdir(parents=True, exist_ok=True)
             vectors = state.method.represent(inputs).cpu().numpy()
-            replace_file(file, lambda path: _save(path, vectors))
+            replace_file(file, lambda path: save_npy(path, vectors))
         return np.load(file)
-
-
-def _save(path: Path, vectors: np.ndarray) -> None:
-    with open(path, "wb") as file:  # numpy would add .npy to a name without it
-        np.save(file, vectors)
 
 
 def run_all(

@@ -102,7 +102,7 @@ def as_numbers(column: pa.ChunkedArray) -> np.ndarray:
     if _is_text(column.type):
         text = pc.utf8_trim_whitespace(as_text(column))
         column = pc.cast(pc.if_else(pc.match_substring_regex(text, NUMBER), text, None), pa.float64())
-    elif pa.types.is_temporal(column.type):
+    elif _is_date(column.type):
         column = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
     values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.where(np.isfinite(values), values, np.nan)
@@ -113,11 +113,14 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_vectors(column: pa.ChunkedArray) -> np.ndarray:
-    """[rows, length] of a column of lists."""
-    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
+    """[rows, length] of a column of lists; NaN where there is none."""
+    lengths = pc.unique(pc.list_value_length(column).drop_null()).to_pylist()
     if len(lengths) != 1 or not lengths[0] or not _is_plain_number(column.type.value_type):
-        raise UserError("its lists have no common length, or hold other things than numbers.")
-    return pc.cast(pc.list_flatten(column), pa.float64()).to_numpy(zero_copy_only=False).reshape(-1, lengths[0])
+        raise UserError("The lists of a column must have one length and hold nothing but numbers.")
+    rows = np.full((len(column), lengths[0]), np.nan)
+    flat = pc.cast(pc.list_flatten(column), pa.float64()).to_numpy(zero_copy_only=False)
+    rows[column.is_valid().to_numpy()] = flat.reshape(-1, lengths[0])
+    return rows
 
 
 def _share_of_numbers(column: pa.ChunkedArray) -> float:
@@ -129,8 +132,12 @@ def _share_of_numbers(column: pa.ChunkedArray) -> float:
 
 
 def _is_plain_number(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_temporal)
-    return any(test(kind) for test in tests)
+    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(test(kind) for test in known) or _is_date(kind)
+
+
+def _is_date(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -85,9 +85,10 @@ def _csv(path: Path, encoding: str | None, *, edges: bool) -> pa.Table:
     names = [f"column {i}" for i in range(1, len(cells) + 1)] if headless else cells
     _check_names(path, names)
     with opened(path) as file:
-        source: Any = _clean_edge_list(file.read(), encoding) if edges and (commented or delimiter == " ") else file
-        if source is not file:
-            encoding, delimiter = "utf-8", "\t"
+        source: Any = file
+        if edges and (commented or delimiter == " "):
+            source = _clean_edge_list(path, file.read(), encoding, delimiter)
+            encoding, delimiter = "utf-8", "\t" if delimiter == " " else delimiter
         return _parsed(path, source, names, delimiter, encoding, skip=0 if headless else 1)
 
 
@@ -149,11 +150,10 @@ def _unreadable(path: Path, encoding: str, error: Exception) -> UserError:
 def _first_row(path: Path, text: str, *, edges: bool) -> tuple[str, bool]:
     """The first row, after the comments that edge lists begin with, and whether there were any."""
     lines = [line for line in text.splitlines() if line.strip()]
-    comments = [line for line in lines if edges and line.lstrip().startswith(("#", "%"))]
-    row = next((line for line in lines if line not in comments[:1] and line not in comments), None)
-    if row is None:
+    rows = [line for line in lines if not (edges and line.lstrip().startswith(("#", "%")))]
+    if not rows:
         raise UserError(f"The file {path} has no rows.")
-    return row, bool(comments)
+    return rows[0], len(rows) < len(lines)
 
 
 def _delimiter(path: Path, row: str) -> str:
@@ -164,11 +164,16 @@ def _delimiter(path: Path, row: str) -> str:
     return best if counts[best] else " " if len(row.split()) > 1 else ","
 
 
-def _clean_edge_list(content: bytes, encoding: str) -> io.BytesIO:
-    """Without comments, and with one tab between columns however many spaces there were."""
-    lines = (line.strip() for line in content.decode(encoding, errors="replace").splitlines())
-    rows = ("\t".join(line.replace(",", " ").split()) for line in lines if line and line[0] not in "#%")
-    return io.BytesIO("\n".join(rows).encode())
+def _clean_edge_list(path: Path, content: bytes, encoding: str, delimiter: str) -> io.BytesIO:
+    """Without comments, which become empty lines, and with one tab between columns however many spaces there were."""
+    try:
+        lines = [line.strip() for line in content.decode(encoding).splitlines()]
+    except UnicodeError as error:
+        raise _unreadable(path, encoding, error) from None
+    rows = ["" if line.startswith(("#", "%")) else line for line in lines]
+    if delimiter == " ":
+        rows = ["\t".join(row.split()) for row in rows]
+    return io.BytesIO("\n".join(row for row in rows if row).encode())
 
 
 def _check_names(path: Path, names: list[str]) -> None:

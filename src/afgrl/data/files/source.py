@@ -34,6 +34,8 @@ def load_files(
         raise UserError(
             f"{source} has no edges; `--knn-graph 15` links every node to the 15 whose features are most alike."
         )
+    if edges is not None and options.knn_graph is not None:
+        raise UserError(f"{source} has edges ({edges.name}), so --knn-graph, which makes them, is not for it.")
     node_table = read_table(nodes, encoding=options.encoding) if nodes else None
     edge_table = read_table(edges, encoding=options.encoding, edges=True) if edges else None
     matrix = load_features(features) if features else None

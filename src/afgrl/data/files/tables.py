@@ -62,7 +62,7 @@ def graph_of_tables(
         encoder = fitted or _fit_encoder(used.slice(0, n_own), options, notes, where[0])
         if isinstance(encoder, Encoder):  # nodes that only edges name have no columns at all
             x = encoder.encode(used) if nodes is not None else sp.csr_array((len(ids), len(encoder.names)))
-    if options.knn_graph is not None and edges is None:
+    if options.knn_graph is not None:
         if x is None:
             raise UserError("A graph of nearest nodes needs features, but there are none.")
         edge_index = _nearest(x, options.knn_graph, notes)
