@@ -101,7 +101,8 @@ def as_numbers(column: pa.ChunkedArray) -> np.ndarray:
     """Float64; what is missing, infinite or no number is NaN."""
     if _is_text(column.type):
         text = pc.utf8_trim_whitespace(as_text(column))
-        column = pc.cast(pc.if_else(pc.match_substring_regex(text, NUMBER), text, pa.scalar(None, pa.string())), pa.float64())
+        is_number = pc.match_substring_regex(text, NUMBER)
+        column = pc.cast(pc.if_else(is_number, text, pa.scalar(None, pa.string())), pa.float64())
     elif _is_date(column.type):
         column = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
     values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
