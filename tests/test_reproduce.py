@@ -15,6 +15,7 @@ from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.reproduce import (
     RESULTS,
+    choice,
     claims,
     figure_ratio,
     figure_tsne,
@@ -101,6 +102,7 @@ def test_tables_share_their_trainings():
         (["table2", "--methods", "bgrll"], "no method 'bgrll'; did you mean 'bgrl'"),
         (["table2", "--datasets", "foto"], "no dataset 'foto'; did you mean 'photo'"),
         (["table2", "--seeds", "0"], "at least one seed"),
+        (["table1", "--grid-seeds", "0"], "at least one seed"),
     ],
 )
 def test_a_mistake_gets_one_sentence(arguments, sentence, tmp_path):
@@ -180,7 +182,7 @@ def record(value, std=0.0):
         name: {"mean": value / 100, "std": 0.0, "values": []} for name in ("nmi", "homogeneity", "sim@5", "sim@10")
     }
     tasks = {"classification": {"accuracy": score}, "clustering": other, "similarity": other}
-    return {"label-free": tasks, "paper": tasks}
+    return {"label-free": tasks, "paper": tasks, "last": tasks, "epochs": 10}
 
 
 def test_ours_is_marked_where_it_is_below_by_more_than_its_spread(monkeypatch):
@@ -204,6 +206,18 @@ def test_ours_is_marked_where_it_is_below_by_more_than_its_spread(monkeypatch):
 def test_the_spread_is_the_larger_of_that_within_and_between():
     assert layout.over_seeds([{"mean": 1.0, "std": 0.5}, {"mean": 3.0, "std": 0.5}]) == (2.0, 1.0)
     assert layout.over_seeds([{"mean": 1.0, "std": 0.5}]) == (1.0, 0.5)
+
+
+def test_the_choice_of_an_epoch_is_shown_beside_the_last(monkeypatch):
+    scope = Scope(("photo",), ("bgrl", "raw", "supervised_gcn"), seeds=2)
+    monkeypatch.setattr(Scope, "at_hand", lambda self, wanted: ["photo"])
+    picked, last = record(93.0), record(92.0)
+    picked["paper"]["classification"]["epoch"] = 7
+    found = {**picked, "last": last["paper"]}
+    records = {scope.cell("photo", name, seed): found for name in scope.methods for seed in range(2)}
+    accuracy, clusters, _ = choice.result(scope, records).tables
+    assert accuracy.rows == [["photo", "bgrl", 93.07, 92.0, 93.0, 1.0, "7, 7 of 10"]]
+    assert clusters.rows[0][2:6] == [0.6841, 0.92, 0.93, pytest.approx(0.01)]
 
 
 def test_table_1_is_the_fall_from_best_to_worst(monkeypatch):
@@ -257,6 +271,22 @@ def test_the_plane_shows_both_methods(tmp_path, monkeypatch, rng):
 def test_seeds_that_are_missing_are_left_out():
     scope = Scope(("demo",), ("raw",), seeds=3, quick=True)
     assert seeds_of({scope.cell("demo", "raw", 1): record(50.0)}, scope, "demo", "raw") == [record(50.0)]
+
+
+def test_grids_may_have_seeds_of_their_own():
+    scope = Scope(("demo",), ("afgrl", "raw"), seeds=3, grid_seeds=1, quick=True)
+    assert {cell.seed for cell in table2.cells(scope)} == {0, 1, 2}
+    assert {cell.seed for name in ("table1", "figure-ablation") for cell in RESULTS[name].cells(scope)} == {0}
+
+
+def test_with_kept_nothing_is_trained_and_the_rest_is_said_to_be_missing(tmp_path, monkeypatch):
+    options = {"datasets": ["demo"], "methods": ["raw", "hops"], "quick": True}
+    reproduce("table2", tmp_path, CPU, **{**options, "methods": ["raw"]})
+    monkeypatch.setattr("afgrl.reproduce.store.measure", None)
+    found = reproduce("table2", tmp_path, CPU, kept=True, **options)["table2"]
+    assert [row[0] for row in found.tables[0].rows] == ["raw"]
+    assert found.notes[-1] == "1 of 2 trainings are not there; what needs them is left out."
+    assert Store(tmp_path / "empty", trains=False).vectors(small(), CPU) is None
 
 
 def test_vectors_are_made_once(tmp_path, monkeypatch):

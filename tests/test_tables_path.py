@@ -158,6 +158,20 @@ def test_clusters_say_what_is_typical(run):
     assert afgrl("cluster", str(run.path), "-k", "many").exit_code == 2
 
 
+def test_a_source_that_moved_or_changed_is_said_to_have(run, folder):
+    with (folder / "nodes.csv").open("a") as file:
+        file.write("p40,1.0,red,x\n")
+    told = f"'{folder}' no longer has the nodes that '{run.path}' was trained on."
+    answer = afgrl("cluster", str(run.path), "-k", "2", "--json")
+    assert answer.exit_code == 0
+    assert "The clusters are not described by their features" in answer.stderr
+    assert told in " ".join(answer.stderr.split())
+    assert [row["features"] for row in json.loads(answer.stdout)["clusters"]] == [[], []]
+    answer = afgrl("evaluate", str(run.path), "--device", "cpu")
+    assert answer.exit_code == 2
+    assert told in " ".join(answer.stderr.split())
+
+
 def test_a_run_is_reported_exported_and_written_in_other_formats(run, tmp_path):
     page = tmp_path / "page.html"
     assert afgrl("report", str(run.path), "--out", str(page), "--quiet").exit_code == 0

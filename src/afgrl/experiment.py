@@ -214,14 +214,30 @@ def _known(run: Run, new: Dataset) -> bool:
     return bool(np.isin(new.graph.ids.astype(str), run.embedding()[0].astype(str)).any())
 
 
-def cluster(path: Path, k: int | None, seed: int = 0, *, data_dir: str | None = None) -> dict[str, Any]:
+def cluster(
+    path: Path,
+    k: int | None,
+    seed: int = 0,
+    *,
+    data_dir: str | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
     """Cluster a run's vectors and describe the clusters by the features of its source, if that is still there."""
     run, order, _ = opened(path)
     try:
-        dataset = order.load(data_dir)
-    except UserError:  # moved, or saved from Python: the clusters are the same, and have no description
+        dataset = _trained_on(run, order, data_dir)
+    except UserError as error:  # moved, changed, or saved from Python: the clusters are the same
+        say(f"The clusters are not described by their features: {error}")
         return cluster_run(run, k, seed=seed)
     return cluster_run(run, k, seed=seed, features=dataset.graph.x, names=dataset.feature_names)
+
+
+def _trained_on(run: Run, order: Order, data_dir: str | None) -> Dataset:
+    """A run's source, whose nodes are still those of the run's vectors."""
+    dataset = order.load(data_dir)
+    if not np.array_equal(dataset.graph.ids.astype(str), run.embedding()[0].astype(str)):
+        raise UserError(f"{order.source!r} no longer has the nodes that {str(run.path)!r} was trained on.")
+    return dataset
 
 
 def evaluate(
@@ -229,7 +245,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """The scores of a run in both protocols, with what needs no training beside them; kept as scores.json."""
     run, order, config = opened(path)
-    dataset = order.load(data_dir)
+    dataset = _trained_on(run, order, data_dir)
     if dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so there is nothing to evaluate against.")
     _, vectors = run.embedding()

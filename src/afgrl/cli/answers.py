@@ -52,7 +52,7 @@ def cluster(
 
     if k != "auto" and not k.isdigit():
         raise UserError(f"-k is a number of clusters or auto, not {k!r}.")
-    answer = experiment.cluster(run_path, None if k == "auto" else int(k), seed, data_dir=data_dir)
+    answer = experiment.cluster(run_path, None if k == "auto" else int(k), seed, data_dir=data_dir, say=stderr.print)
     if as_json:
         print(json.dumps(answer, indent=1))
     else:

@@ -56,13 +56,19 @@ def bench(
 
 @command
 def reproduce(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="table1 to table4, datasets, figure-ratio, … or all.")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="table1 to table4, figure-…, claims, choice or all.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the results and the trainings.")] = Path("reproduction"),
     datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
     methods: Annotated[str, typer.Option("--methods", help="Names, separated by commas.")] = "",
     seeds: Annotated[int, typer.Option("--seeds", help="Trainings of each kind.")] = 1,
+    grid_seeds: Annotated[
+        int | None, typer.Option("--grid-seeds", help="Trainings of each point of table 1 and the figures, if others.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small and short, on the datasets named: to see it work.")
+    ] = False,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Train nothing; leave out what needs a training that is not there.")
     ] = False,
     workers: Annotated[int, typer.Option("--workers", help="Trainings at a time; several GPUs take turns.")] = 1,
     device: Device = "auto",
@@ -76,7 +82,7 @@ def reproduce(
 
     made = make(
         what, out, device_named(device), datasets=names_in(datasets) or paper.DATASETS, methods=names_in(methods),
-        seeds=seeds, quick=quick, workers=workers, data_dir=data_dir,
+        seeds=seeds, grid_seeds=grid_seeds, quick=quick, kept=kept, workers=workers, data_dir=data_dir,
         say=(lambda line: None) if quiet else stderr.print,
     )  # fmt: skip
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +16,7 @@ from afgrl.data import catalogue
 from afgrl.errors import UserError, unknown
 from afgrl.methods import methods as known_methods
 from afgrl.reproduce import (
+    choice,
     claims,
     datasets,
     figure_ablation,
@@ -49,6 +51,7 @@ LEAD = (
 )
 RESULTS: dict[str, Module] = {
     "claims": claims,
+    "choice": choice,
     "table1": table1,
     "table2": table2,
     "table3": table3,
@@ -70,12 +73,17 @@ def reproduce(
     datasets: Sequence[str] = paper.DATASETS,
     methods: Sequence[str] = (),
     seeds: int = 1,
+    grid_seeds: int | None = None,
     quick: bool = False,
+    kept: bool = False,
     workers: int = 1,
     data_dir: str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Result]:
-    """Make what is asked for (``all`` for everything) and write it into ``out``; trainings lie there in ``runs``."""
+    """Make what is asked for (``all`` for everything) and write it into ``out``; trainings lie there in ``runs``.
+
+    With ``kept`` nothing is trained: what needs a training that is not there is left out, and said to be.
+    """
     names = list(RESULTS) if what == "all" else [what]
     possibilities = (
         ("result", names, [*RESULTS, "all"]),
@@ -86,11 +94,11 @@ def reproduce(
         for name in given:
             if name not in possible:
                 raise unknown(kind, name, possible)
-    if seeds < 1 or workers < 1:
+    if min(seeds, grid_seeds or seeds, workers) < 1 or grid_seeds == 0:
         raise UserError("There must be at least one seed and one worker.")
-    store = Store(out / "runs", data_dir)
+    store = Store(out / "runs", data_dir, trains=not kept)
     scope = Scope(
-        tuple(datasets), tuple(methods or known_methods()), seeds, quick, data_dir,
+        tuple(datasets), tuple(methods or known_methods()), seeds, grid_seeds, quick, data_dir,
         lambda cell: store.vectors(cell, device),
     )  # fmt: skip
     wanted = {name: RESULTS[name].cells(scope) for name in names}
@@ -98,13 +106,28 @@ def reproduce(
     made = {}
     for name in names:
         say(f"{name}: writing")
-        made[name] = RESULTS[name].result(scope, records)
         own = {cell: records[cell] for cell in wanted[name] if cell in records}
+        made[name] = _with_notes(RESULTS[name].result(scope, records), len(set(wanted[name])), own)
         write(out, name, made[name], own)
     page.write(
         out, list(RESULTS), LEAD + (" This is a quick call: too small and too short to compare." if quick else "")
     )
     return made
+
+
+def _with_notes(result: Result, n_wanted: int, records: Records) -> Result:
+    """What was trained for it, and what would have had to be."""
+    notes = list(result.notes)
+    if records:
+        seconds: dict[str, float] = {}
+        for record in records.values():
+            device = record["environment"]["device"]
+            seconds[device] = seconds.get(device, 0.0) + record["seconds"]
+        told = ", ".join(f"{spent:,.0f} s on {device}" for device, spent in seconds.items())
+        notes.append(f"{len(records)} trainings took {told}, without their evaluation.")
+    if n_wanted > len(records):
+        notes.append(f"{n_wanted - len(records)} of {n_wanted} trainings are not there; what needs them is left out.")
+    return replace(result, notes=notes)
 
 
 def write(out: Path, name: str, result: Result, records: Records) -> None:

@@ -24,7 +24,7 @@ def cells(
         for dataset in datasets
         for method in methods
         for value in values
-        for seed in range(scope.seeds)
+        for seed in range(scope.grid.seeds)
     ]
 
 
@@ -34,7 +34,7 @@ def curve(
     """Accuracy against the values of a setting, those of which there is a training."""
     points = []
     for value in values:
-        found = seeds_of(records, scope, dataset, method, **scope.in_grid(method), **{setting: value})
+        found = seeds_of(records, scope.grid, dataset, method, **scope.in_grid(method), **{setting: value})
         if found:
             points.append((value, *over_seeds([record[protocol]["classification"]["accuracy"] for record in found])))
     return points

@@ -56,7 +56,9 @@ def separations(scope: Scope) -> dict[str, tuple[float, float]]:
 def _vectors(scope: Scope) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     for cell in cells(scope) if scope.vectors else ():
         assert scope.vectors is not None
-        yield cell.method, _unit(scope.vectors(cell)), np.asarray(loaded(cell.dataset, scope.data_dir).y)
+        vectors = scope.vectors(cell)
+        if vectors is not None:
+            yield cell.method, _unit(vectors), np.asarray(loaded(cell.dataset, scope.data_dir).y)
 
 
 def _parts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,10 @@ class Scope:
     datasets: tuple[str, ...]
     methods: tuple[str, ...]
     seeds: int = 1
+    grid_seeds: int | None = None  # where a method is trained many times over; None: as many
     quick: bool = False
     data_dir: str | None = None
-    vectors: Callable[[Cell], np.ndarray] | None = None  # of a training, for the figures that show them
+    vectors: Callable[[Cell], np.ndarray | None] | None = None  # of a training, for the figures that show them
 
     def cell(self, dataset: str, method: str, seed: int = 0, recipe: str = "paper", **settings: Any) -> Cell:
         """A training with the settings of a recipe but for ``settings``; a quick one is small besides."""
@@ -59,6 +60,11 @@ class Scope:
         fields = methods()[method].Config.model_fields
         own = {name: field.default for name, field in fields.items()} | config.recipe(method, recipe, dataset)
         return {} if self.quick else own
+
+    @property
+    def grid(self) -> Scope:
+        """As it is for table 1 and the figures."""
+        return self if self.grid_seeds is None else replace(self, seeds=self.grid_seeds)
 
     def in_grid(self, method: str) -> dict[str, Any]:
         """What is shortened where a method is trained many times over; the tables say so."""

@@ -50,7 +50,7 @@ def _methods(scope: Scope) -> list[str]:
 def result(title: str, scope: Scope, records: Records, scores: Sequence[Score], published: Published) -> Result:
     """A table for each dataset and score; ``published`` has the scores of a method in the order of ``scores``."""
     tables = [
-        _table(dataset, scope, records, score, {name: _values(known, place) for name, known in published.items()})
+        _table(dataset, scope, records, score, published, place)
         for dataset in scope.at_hand(paper.DATASETS)
         for place, score in enumerate(scores)
     ]
@@ -64,11 +64,14 @@ NOTES = (
 )
 
 
-def _values(known: Sequence[Sequence[float] | None], place: int) -> list[Entry]:
-    return ["OOM" if values is None else values[place] for values in known]
+def published_value(published: Published, dataset: str, method: str, place: int = 0) -> Entry:
+    if dataset not in paper.DATASETS or method not in published:
+        return None
+    values = published[method][paper.DATASETS.index(dataset)]
+    return "OOM" if values is None else values[place]
 
 
-def _table(dataset: str, scope: Scope, records: Records, score: Score, published: dict[str, list[Entry]]) -> Table:
+def _table(dataset: str, scope: Scope, records: Records, score: Score, published: Published, place: int) -> Table:
     columns = [Column("method"), Column("published", score.digits)]
     columns += [*compared("label-free", score.digits), *compared("paper protocol", score.digits)]
     rows = []
@@ -76,14 +79,10 @@ def _table(dataset: str, scope: Scope, records: Records, score: Score, published
         found = seeds_of(records, scope, dataset, method, recipe=recipe)
         if not found:
             continue
-        known = published[method][paper.DATASETS.index(dataset)] if _is_known(published, dataset, method) else None
+        known = published_value(published, dataset, method, place)
         row: list[Entry] = [method if recipe == "paper" else f"{method}, {recipe}", known]
         for protocol in PROTOCOLS:
             ours = over_seeds([record[protocol][score.task][score.name] for record in found])
             row += comparison(known if isinstance(known, float) else None, *ours)
         rows.append(row)
     return Table(f"{dataset}, {score.title}", columns, rows)
-
-
-def _is_known(published: dict[str, list[Entry]], dataset: str, method: str) -> bool:
-    return dataset in paper.DATASETS and method in published

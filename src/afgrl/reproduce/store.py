@@ -25,6 +25,7 @@ class Store:
 
     folder: Path
     data_dir: str | None = None
+    trains: bool = True  # what is not there; else it is left out
 
     def key(self, cell: Cell) -> str:
         """By settings, data and code: what does not change these finds the training again."""
@@ -47,10 +48,12 @@ class Store:
         text = json.dumps(record) + "\n"
         replace_file(self.folder / f"{self.key(cell)}.json", lambda path: path.write_text(text))
 
-    def vectors(self, cell: Cell, device: torch.device) -> np.ndarray:
+    def vectors(self, cell: Cell, device: torch.device) -> np.ndarray | None:
         """The embedding of a training, which is made again where it was not kept."""
         file = self.folder / f"{self.key(cell)}.npy"
         if not file.is_file():
+            if not self.trains:
+                return None
             dataset = loaded(cell.dataset, self.data_dir)
             state, inputs = begun(cell, dataset, device)
             train(state, inputs)
@@ -63,11 +66,11 @@ class Store:
 def run_all(
     cells: Iterable[Cell], store: Store, device: torch.device, *, workers: int = 1, say: Callable[[str], None]
 ) -> dict[Cell, Record]:
-    """The records of all cells; those not yet in the store are trained, each kept as soon as it is done."""
+    """The records of all cells; those not yet in the store are trained, if it may, each kept as soon as it is done."""
     found = {cell: store.get(cell) for cell in dict.fromkeys(cells)}
     missing = [cell for cell, record in found.items() if record is None]
     say(f"{len(found) - len(missing)} of {len(found)} trainings are at hand")
-    for done, (cell, record) in enumerate(_trained(missing, store, device, workers), 1):
+    for done, (cell, record) in enumerate(_trained(missing if store.trains else [], store, device, workers), 1):
         found[cell] = record
         accuracy = record["label-free"]["classification"]["accuracy"]["mean"]
         sets = "".join(f" {name}={value}" for name, value in cell.settings)

@@ -34,7 +34,7 @@ def cells(scope: Scope) -> list[Cell]:
         for method in (*AUGMENTED, "afgrl")
         if method in scope.methods
         for settings in _grid(scope, method)
-        for seed in range(scope.seeds)
+        for seed in range(scope.grid.seeds)
     ]
 
 
@@ -89,7 +89,7 @@ def _fall(
     """How much worse the worst of the grid is than the best, percent."""
     means = []
     for settings in _grid(scope, method):
-        found = seeds_of(records, scope, dataset, method, **settings)
+        found = seeds_of(records, scope.grid, dataset, method, **settings)
         if found:
             means.append(over_seeds([record[protocol][task][leaf] for record in found])[0])
     return -100 * (max(means) - min(means)) / max(means) if means else None
