@@ -1,35 +1,32 @@
-"""Puts the measured tables into the documents that show them, between their markers.
+"""Puts measured tables into the documents that show them, between markers that name the file.
 
 python -m benchmarks.publish
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from benchmarks.headline import RESULTS
-
 ROOT = Path(__file__).parent.parent
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-SHOWN = {
-    ROOT / "README.md": RESULTS / "headline.md",
-    ROOT / "docs" / "deviations.md": RESULTS / "deviations.md",
-    ROOT / "docs" / "methods.md": RESULTS / "methods.md",
-    ROOT / "docs" / "performance.md": RESULTS / "speed.md",
-    ROOT / "docs" / "your-own-graph.md": RESULTS / "own-tables.md",
-}
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+SHOWN = re.compile(r"<!-- (results/\S+\.md) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
-def table(results: Path) -> str:
-    """A generated file without its first line, which says that it is generated."""
-    return results.read_text().split("\n", 1)[1]
+def published(document: str) -> str:
+    """The text of a document with its tables as they are now."""
+    return SHOWN.sub(lambda found: block(found[1]), document)
+
+
+def block(results: str) -> str:
+    """A generated file without its first line, which is a title or says that it is generated."""
+    table = (ROOT / results).read_text().split("\n", 1)[1].strip("\n")
+    return f"<!-- {results} -->\n{table}\n<!-- end of {results} -->"
 
 
 def main() -> None:
-    for document, results in SHOWN.items():
-        before, rest = document.read_text().split(BEGIN)
-        _, after = rest.split(END)
-        document.write_text(f"{before}{BEGIN}\n{table(results)}{END}{after}")
+    for document in DOCUMENTS:
+        document.write_text(published(document.read_text()))
 
 
 if __name__ == "__main__":

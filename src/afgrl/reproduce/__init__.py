@@ -25,6 +25,7 @@ from afgrl.reproduce import (
     figure_sensitivity,
     figure_tsne,
     layout,
+    overview,
     page,
     paper,
     table1,
@@ -50,6 +51,7 @@ LEAD = (
     "lists its trainings with all settings and the command that repeats them."
 )
 RESULTS: dict[str, Module] = {
+    "overview": overview,
     "claims": claims,
     "choice": choice,
     "table1": table1,
@@ -133,7 +135,8 @@ def _with_notes(result: Result, n_wanted: int, records: Records) -> Result:
 def write(out: Path, name: str, result: Result, records: Records) -> None:
     """One result as Markdown, CSV, LaTeX and pictures, and as the part of the page that shows it."""
     out.mkdir(parents=True, exist_ok=True)
-    text = [f"## {result.title}", "", *map(layout.markdown, result.tables), *result.notes]
+    text = [f"## {result.title}", "", *map(layout.markdown, result.tables)]
+    text += [f"- {note}" for note in result.notes]
     _put(out / f"{name}.md", "\n".join(text) + "\n")
     for place, table in enumerate(result.tables):
         stem = f"{name}-{place + 1}" if len(result.tables) > 1 else name

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -72,7 +73,7 @@ def measure(cell: Cell, dataset: Dataset, device: torch.device) -> Record:
     seconds = time.perf_counter() - began - look.seconds
     if not look.records:  # there was no training
         look.evaluate(state, state.step)
-    picked, last = (evaluate.as_json(evaluate.pick(looks)) for looks in (look.records, look.records[-1:]))
+    picked = evaluate.as_json(evaluate.pick(look.records))
     scores = evaluate.as_json(evaluate.label_free(vectors, dataset.y, splits, n_fits=cell.effort.n_fits))
     if isinstance(state.method, SupervisedGCNMethod):  # it classifies by itself
         classes = state.method.predict(inputs)[: len(splits)].cpu()
@@ -81,8 +82,14 @@ def measure(cell: Cell, dataset: Dataset, device: torch.device) -> Record:
     return {
         **dataclasses.asdict(cell), "settings": state.method.config.model_dump(), "command": cell.command,
         "environment": environment(device), "epochs": state.step, "seconds": seconds,
-        "label-free": scores, "paper": picked, "last": last,  # the paper's without a choice
+        "label-free": scores, "paper": picked, "looks": [_means(seen) for seen in look.records],
     }  # fmt: skip
+
+
+def _means(look: Record) -> Record:
+    """What the paper's protocol saw of one epoch."""
+    means = {"accuracy": look["test"], "nmi": look["nmi"], "sim@5": [look["sim@5"]]}
+    return {"epoch": look["epoch"]} | {name: float(np.mean(values)) for name, values in means.items()}
 
 
 def begun(cell: Cell, dataset: Dataset, device: torch.device) -> tuple[State, Any]:

@@ -1,19 +1,20 @@
-"""What it gives to pick the epoch with labels: the paper's scores at the last epoch, and at the one picked."""
+"""What it gives to pick the epoch with labels: the paper's scores at the last epoch, at the one picked, and between."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+from matplotlib.figure import Figure
+
 from afgrl.methods import methods
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
-from afgrl.reproduce import paper, scores, table2
+from afgrl.reproduce import overview, paper, pictures, scores
 from afgrl.reproduce.cells import Cell, Record
 from afgrl.reproduce.layout import Column, Entry, Table, over_seeds
 from afgrl.reproduce.result import Records, Result, Scope, seeds_of
 
-SCORES = (
-    (scores.Score("classification", "accuracy", "accuracy %", 2), table2.PUBLISHED),
-    (scores.Score("clustering", "nmi", "NMI", 4), paper.CLUSTERING),
-    (scores.Score("similarity", "sim@5", "Sim@5", 4), paper.SIMILARITY),
-)
+DRAWN = ("afgrl", "bgrl", "gca", "grace")
 
 
 def cells(scope: Scope) -> list[Cell]:
@@ -26,36 +27,57 @@ def _chosen(scope: Scope) -> list[str]:
 
 
 def result(scope: Scope, records: Records) -> Result:
-    tables = [_table(scope, records, score, published) for score, published in SCORES]
     notes = [
         *scope.absent(paper.DATASETS),
         "Both columns are the paper's protocol; they differ in the epoch alone. The epoch of a classifier is picked by "
         "validation accuracy, that of clusters and of similar nodes by the score that is reported, on all labels.",
     ]
-    return Result("What picking the epoch with labels gives", tables, notes=notes)
+    found = {
+        (dataset, method): looked
+        for dataset in scope.at_hand(paper.DATASETS)
+        for method in _chosen(scope)
+        if (looked := [each for each in seeds_of(records, scope, dataset, method) if "looks" in each])
+    }
+    tables = [_table(found, score, published) for score, published in overview.SCORES] if found else []
+    drawn: dict[str, Callable[[], Figure]] = {
+        f"choice-{score.task}": partial(_picture, found, score)
+        for score, _ in overview.SCORES
+        if any(method in DRAWN for _, method in found)
+    }
+    return Result("What picking the epoch with labels gives", tables, drawn, notes)
 
 
-def _table(scope: Scope, records: Records, score: scores.Score, published: scores.Published) -> Table:
+def _table(found: dict[tuple[str, str], list[Record]], score: scores.Score, published: scores.Published) -> Table:
     digits = score.digits
     columns = [
         Column("dataset"), Column("method"), Column("published", digits), Column("last epoch", digits),
         Column("picked epoch", digits), Column("gain", digits, signed=True), Column("which"),
     ]  # fmt: skip
     rows: list[list[Entry]] = []
-    for dataset in scope.at_hand(paper.DATASETS):
-        for method in _chosen(scope):
-            found = [each for each in seeds_of(records, scope, dataset, method, recipe="paper") if "last" in each]
-            if found:
-                last, picked = (_mean(found, protocol, score) for protocol in ("last", "paper"))
-                known = scores.published_value(published, dataset, method)
-                rows.append([dataset, method, known, last, picked, picked - last, _epochs(found, score.task)])
+    for (dataset, method), records in found.items():
+        last = sum(record["looks"][-1][score.name] for record in records) / len(records)
+        picked, _ = over_seeds([record["paper"][score.task][score.name] for record in records])
+        known = scores.published_value(published, dataset, method)
+        rows.append([dataset, method, known, last, picked, picked - last, _epochs(records, score.task)])
     return Table(score.title, columns, rows)
 
 
-def _mean(found: list[Record], protocol: str, score: scores.Score) -> float:
-    return over_seeds([record[protocol][score.task][score.name] for record in found])[0]
+def _epochs(records: list[Record], task: str) -> str:
+    return f"{', '.join(str(record['paper'][task]['epoch']) for record in records)} of {records[0]['epochs']}"
 
 
-def _epochs(found: list[Record], task: str) -> str:
-    picked = ", ".join(f"{record['paper'][task].get('epoch', 'none')}" for record in found)
-    return f"{picked} of {found[0]['epochs']}"
+def _picture(found: dict[tuple[str, str], list[Record]], score: scores.Score) -> Figure:
+    """A panel for each dataset, a line for each method: the score as training goes on, of the first seed."""
+    datasets = list(dict.fromkeys(dataset for dataset, method in found if method in DRAWN))
+    figure, axes = pictures.panels(len(datasets))
+    for ax, dataset in zip(axes, datasets, strict=True):
+        for place, method in enumerate(DRAWN):
+            for record in found.get((dataset, method), [])[:1]:
+                shares = [100 * look["epoch"] / record["epochs"] for look in record["looks"]]
+                pictures.line(ax, place, shares, [look[score.name] for look in record["looks"]], method)
+        ax.set_title(dataset, fontsize=9)
+        ax.set_xlabel("% of the training", fontsize=8)
+        ax.set_ylabel(score.title, fontsize=8)
+    for ax in axes[:1]:
+        pictures.legend(figure, ax)
+    return figure

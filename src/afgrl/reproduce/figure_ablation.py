@@ -42,13 +42,12 @@ def _picture(found: dict[tuple[str, str, str], curves.Curve]) -> Figure:
         for place, protocol in enumerate(curves.PROTOCOLS):
             points = found[dataset, "afgrl", protocol]
             x = np.array([list(RULES).index(rule) for rule, _, _ in points])
-            heights, spread = [mean for _, mean, _ in points], [each for _, _, each in points]
-            ax.bar(
-                x + 0.2 * (2 * place - 1), heights, 0.38, yerr=spread, capsize=2, label=protocol,
-                color=pictures.COLOURS[place], hatch=("", "//")[place], edgecolor="white",
+            means, spread = [mean for _, mean, _ in points], [each for _, _, each in points]
+            # Points, not bars: the differences are small, and a bar must begin at 0.
+            ax.errorbar(
+                x + 0.12 * (2 * place - 1), means, yerr=spread, fmt=pictures.MARKERS[place], capsize=3, markersize=6,
+                color=pictures.COLOURS[place], label=protocol,
             )  # fmt: skip
-        shown = [mean - each for protocol in curves.PROTOCOLS for _, mean, each in found[dataset, "afgrl", protocol]]
-        ax.set_ylim(bottom=max(0, min(shown) - 2) if shown else 0)
         ax.set_xticks(range(len(RULES)), list(RULES.values()), rotation=20, ha="right")
         ax.set_title(dataset, fontsize=9)
         ax.set_ylabel("accuracy %", fontsize=8)

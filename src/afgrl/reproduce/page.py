@@ -21,7 +21,7 @@ th:first-child, td:first-child, td.words, th.words { text-align: left; }
 th { border-bottom: 1px solid #999; } tr.below td { background: #fff3e0; }
 p.note, summary { color: #555; font-size: 13px; } details { margin: 0.8rem 0; }
 div.wide { overflow-x: auto; } svg { max-width: 100%; height: auto; } code { font-size: 12px; }
-nav a { margin-right: 0.9rem; }
+nav a { margin-right: 0.9rem; white-space: nowrap; } td.words { white-space: normal; min-width: 5rem; }
 """
 
 
@@ -29,7 +29,9 @@ def part(name: str, result: Result, drawings: dict[str, str], records: Records) 
     """One result as a section."""
     words = [f'<section id="{name}">', f"<h2>{html.escape(result.title)}</h2>"]
     words += [f"<figure>{svg[svg.index('<svg') :]}</figure>" for svg in drawings.values()]
-    tables = "".join(f'<div class="wide">{_table(table)}</div>' for table in result.tables)
+    tables = "".join(
+        f'<div class="wide">{_table(table, titled=table.title != result.title)}</div>' for table in result.tables
+    )
     words.append(f"<details><summary>The numbers</summary>{tables}</details>" if drawings else tables)
     words += [f'<p class="note">{html.escape(note)}</p>' for note in result.notes]
     if records:
@@ -52,14 +54,15 @@ def write(out: Path, names: Sequence[str], lead: str) -> None:
     replace_file(out / "reproduction.html", lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, *, titled: bool) -> str:
+    caption = f"<caption>{html.escape(table.title)}</caption>" if titled else ""
     words = [column.digits is None for column in table.columns]
     head = _row([column.title for column in table.columns], words, "th")
     body = "".join(
         f"<tr{' class=' + chr(34) + 'below' + chr(34) if BELOW in row else ''}>{_row(row, words, 'td')}</tr>"
         for row in table.texts()
     )
-    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{body}</table>"
+    return f"<table>{caption}<tr>{head}</tr>{body}</table>"
 
 
 def _row(texts: Sequence[str], words: Sequence[bool], tag: str) -> str:

@@ -27,7 +27,8 @@ QUICK_SETTINGS = {
 GRID_SETTINGS: dict[str, dict[str, Any]] = {"bgrl": {"epochs": 1500}}
 GRID_NOTE = "BGRL is trained for 1,500 epochs here, not 10,000."
 LOOKS_NOTE = (
-    "The `paper` protocol picks from three epochs of a changed setting: the first, the middle one and the last."
+    "The `paper` protocol picks from three epochs of a changed setting: the first, which is untrained, the middle one "
+    "and the last. Where the first is picked, values coincide."
 )
 
 

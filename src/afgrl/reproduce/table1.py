@@ -86,10 +86,10 @@ def _published(task: str, method: str, dataset: str) -> Entry:
 def _fall(
     scope: Scope, records: Records, dataset: str, method: str, protocol: str, task: str, leaf: str
 ) -> float | None:
-    """How much worse the worst of the grid is than the best, percent."""
-    means = []
-    for settings in _grid(scope, method):
+    """How much worse the worst of the grid is than the best, percent; of a part of the grid it would be too little."""
+    means, grid = [], _grid(scope, method)
+    for settings in grid:
         found = seeds_of(records, scope.grid, dataset, method, **settings)
         if found:
             means.append(over_seeds([record[protocol][task][leaf] for record in found])[0])
-    return -100 * (max(means) - min(means)) / max(means) if means else None
+    return -100 * (max(means) - min(means)) / max(means) if len(means) == len(grid) else None
