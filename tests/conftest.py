@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,13 @@ def rng():
 @pytest.fixture
 def small_graph():
     return communities()
+
+
+def weighted(graph, seed=0):
+    """The same graph with weights that differ, the same in both directions."""
+    low, high = graph.edge_index.aminmax(dim=0)
+    drawn = torch.rand(graph.n, graph.n, generator=torch.Generator().manual_seed(seed)) + 0.1
+    return replace(graph, edge_weight=drawn[low, high])
 
 
 def communities(n_groups=3, size=20, n_features=12, seed=0, n_isolated=2, signal=3.0):

@@ -10,6 +10,7 @@ from afgrl import augment
 from afgrl.augment import centrality, drop_probabilities, edge_weights, feature_weights, kept, uniform
 from afgrl.errors import UserError
 from afgrl.graph import Graph
+from tests.conftest import weighted
 
 KINDS = ["degree", "pagerank", "eigenvector"]
 
@@ -175,6 +176,11 @@ def test_dropping_edges_gives_a_graph(directed, rng):
     assert abs(fewer.n_edges / before.n_edges - 0.7) < bound(0.3, before.n_edges)  # an undirected edge is one draw
     assert torch.equal(augment.drop_edges(graph, 0.0, rng).edge_index, before.edge_index)
     assert augment.drop_edges(graph, 1.0, rng).n_edges == 0
+    heavy = weighted(graph)
+    fewer = augment.drop_edges(heavy, 0.3, rng)
+    keys = heavy.edge_index[0] * graph.n + heavy.edge_index[1]
+    place = torch.searchsorted(keys, fewer.edge_index[0] * graph.n + fewer.edge_index[1])
+    assert torch.equal(fewer.edge_weight, heavy.edge_weight[place])
 
 
 @pytest.mark.parametrize("sparse", [False, True])

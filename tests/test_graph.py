@@ -1,5 +1,6 @@
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -21,6 +22,49 @@ def test_a_directed_graph_keeps_directions():
     graph = Graph(EYE, torch.tensor([[2, 0, 2], [1, 1, 1]]), directed=True)
     assert graph.edge_index.tolist() == [[0, 2], [1, 1]]
     assert graph.n_edges == 2
+
+
+def weights(graph):
+    return dict(zip(zip(*graph.edge_index.tolist(), strict=True), graph.edge_weight.tolist(), strict=True))
+
+
+def test_weights_are_added_and_are_the_mean_of_both_directions():
+    edges = torch.tensor([[0, 0, 1, 1, 2], [1, 1, 0, 2, 2]])
+    graph = Graph(EYE, edges, edge_weight=[1.0, 2.0, 5.0, 3.0, 9.0])
+    assert weights(graph) == {(0, 1): 4.0, (1, 0): 4.0, (1, 2): 1.5, (2, 1): 1.5}
+    assert weights(Graph(EYE, edges, directed=True, edge_weight=[1.0, 2.0, 5.0, 3.0, 9.0])) == {
+        (0, 1): 3.0, (1, 0): 5.0, (1, 2): 3.0
+    }  # fmt: skip
+    again = graph.to("cpu")
+    assert torch.equal(again.edge_weight, graph.edge_weight)
+    assert again.fingerprint == graph.fingerprint != Graph(EYE, edges).fingerprint
+    assert "2 weighted edges" in repr(graph)
+
+
+def test_weights_that_are_all_alike_are_none():
+    assert Graph(EYE, PATH, edge_weight=[7.0, 7.0]).edge_weight is None
+    assert Graph(EYE, torch.empty(2, 0), edge_weight=torch.empty(0)).edge_weight is None
+
+
+def test_weights_come_along_from_everywhere():
+    expected = {(0, 1): 1.0, (1, 0): 1.0, (1, 2): 2.0, (2, 1): 2.0}
+    both = torch.cat([PATH, PATH.flip(0)], dim=1)
+    assert weights(Graph.from_pyg(Data(x=EYE, edge_index=both, edge_weight=torch.tensor([1.0, 2, 1, 2])))) == expected
+    assert weights(Graph.from_scipy(np.array([[0, 1, 0], [1, 0, 2], [0, 2, 0]]), np.eye(3))) == expected
+    network = nx.Graph()
+    network.add_nodes_from([(i, {"x": [float(i)]}) for i in range(3)])
+    network.add_edge(0, 1)
+    network.add_edge(1, 2, weight=2.0)
+    assert weights(Graph.from_networkx(network)) == {ends: weight / 2 for ends, weight in expected.items()}
+    frame = pd.DataFrame({"source": list("ab"), "target": list("bc"), "strength": [2.0, 4.0]})
+    nodes = pd.DataFrame({"id": list("abc"), "size": [1.0, 2.0, 3.0]})
+    assert weights(Graph.from_pandas(nodes, frame, weight="strength")) == expected
+
+
+@pytest.mark.parametrize("wrong", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, float("nan")], [1.0, 1e300]])
+def test_wrong_weights_get_one_sentence(wrong):
+    with pytest.raises(UserError, match=r"above 0|shape of their weights"):
+        Graph(EYE, PATH, edge_weight=wrong)
 
 
 def test_features_become_float32_and_stay_sparse():

@@ -1,6 +1,7 @@
 """What every method must do, present and future: each test runs over all of them."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from afgrl.methods import methods
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.steps import plain_step
 from afgrl.train import start, train
-from tests.conftest import communities
+from tests.conftest import communities, weighted
 
 CPU = torch.device("cpu")
 # Small and quick, for those settings that a method has.
@@ -38,6 +39,19 @@ QUICK = {
 DRAWN_BY_NOTHING = ("hops", "raw")  # they have no seed to follow
 every_method = pytest.mark.parametrize("name", list(methods()))
 trained_methods = pytest.mark.parametrize("name", [name for name, method in methods().items() if method.trains])
+
+
+WEIGHTLESS = ("raw",)
+
+
+@every_method
+def test_weights_of_edges_count_and_their_unit_does_not(name, small_graph):
+    graph = weighted(small_graph)
+    doubled = replace(graph, edge_weight=2 * graph.edge_weight)
+    vectors, plain, same = (trained(name, each)[1].to_dense() for each in (graph, small_graph, doubled))
+    assert torch.isfinite(vectors).all()
+    assert torch.equal(vectors, plain) == (name in WEIGHTLESS)
+    assert torch.equal(vectors, same)
 
 
 def begun(name, graph, **settings):

@@ -12,7 +12,7 @@ from afgrl.graph import Graph
 from afgrl.methods import methods
 from afgrl.ops import smoothing
 from afgrl.runs import Run
-from tests.conftest import communities
+from tests.conftest import communities, weighted
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
@@ -48,8 +48,11 @@ def session(file, threads=0):
 
 
 def vectors(opened, graph):
-    x = graph.x.to_dense().numpy()
-    return opened.run(["embedding"], {"x": x, "edge_index": graph.edge_index.numpy()})[0]
+    given = {"x": graph.x.to_dense().numpy(), "edge_index": graph.edge_index.numpy()}
+    if len(opened.get_inputs()) == 3:
+        weight = torch.ones(graph.edge_index.shape[1]) if graph.edge_weight is None else graph.edge_weight
+        given["edge_weight"] = weight.numpy()
+    return opened.run(["embedding"], given)[0]
 
 
 def agrees(file, model, graph):
@@ -68,6 +71,17 @@ def test_afgrl_in_onnxruntime(tmp_path, n_hops, n_layers, normalisation):
     assert np.allclose(own, run.embedding()[1], rtol=1e-4, atol=1e-4)
     for graph in graphs():
         assert agrees(tmp_path / "model.onnx", model, graph), graph
+
+
+def test_weights_of_edges_are_a_third_input_where_training_had_them(tmp_path):
+    model, run = trained(tmp_path / "run", weighted(communities()), n_hops=1)
+    export(run, tmp_path / "model.onnx")
+    assert [given.name for given in session(tmp_path / "model.onnx").get_inputs()] == ["x", "edge_index", "edge_weight"]
+    for graph in [weighted(communities(seed=1), seed=5), *graphs()]:
+        assert agrees(tmp_path / "model.onnx", model, graph), graph
+    again = estimator.AFGRL.load(tmp_path / "run", device="cpu")
+    again.save(tmp_path / "again")
+    assert Run.open(tmp_path / "again").learned_from_weights
 
 
 @pytest.mark.parametrize("name", ["BGRL", "DGI", "GCA", "GMI", "GRACE", "RandomEncoder"])
@@ -107,8 +121,8 @@ def test_the_first_network_of_the_supervised_method(rng):
 @pytest.mark.parametrize("columns", [512, 5])
 def test_smoothing_is_that_of_training(monkeypatch, columns):
     monkeypatch.setattr(encoder, "COLUMNS", columns)
-    for graph in [communities(), *graphs()]:
-        found = encoder.Smoothing(graph.edge_index, graph.n) @ graph.x
+    for graph in [communities(), weighted(communities()), *graphs()]:
+        found = encoder.Smoothing(graph.edge_index, graph.n, graph.edge_weight) @ graph.x
         assert torch.allclose(found, smoothing(graph) @ graph.x, atol=1e-5)  # sums in another order
     directed = Graph(torch.randn(4, 3), torch.tensor([[0, 1, 1, 2], [1, 2, 3, 0]]), directed=True)
     found = encoder.Smoothing(directed.edge_index, 4) @ directed.x

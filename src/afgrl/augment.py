@@ -129,9 +129,12 @@ def _eigenvector(source: np.ndarray, target: np.ndarray, n: int) -> np.ndarray:
 def drop_edges(graph: Graph, rate: float, rng: torch.Generator) -> Graph:
     """The graph without a random share ``rate`` of its edges; an undirected edge goes in both directions or stays."""
     source, target = graph.edge_index
-    edges = graph.edge_index if graph.directed else graph.edge_index[:, source < target]
-    stays = kept(uniform(edges.shape[1], rate, edges.device), rng).bool()
-    return replace(graph, edge_index=edges[:, stays])
+    once = torch.ones_like(source, dtype=torch.bool) if graph.directed else source < target
+    edges = once.nonzero().squeeze(1)
+    stays = edges[kept(uniform(len(edges), rate, edges.device), rng).bool()]
+    # Given once, an undirected edge would have half its weight.
+    weight = None if graph.edge_weight is None else graph.edge_weight[stays] * (1 if graph.directed else 2)
+    return replace(graph, edge_index=graph.edge_index[:, stays], edge_weight=weight)
 
 
 def mask_features(graph: Graph, rate: float, rng: torch.Generator) -> Graph:

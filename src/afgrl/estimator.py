@@ -79,6 +79,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.embedding_ = state.method.represent(inputs).cpu().numpy()
         self.node_ids_ = graph.ids
         self.n_features_in_ = graph.n_features
+        self.weighted_ = graph.edge_weight is not None
         return self
 
     def fit_transform(self, graph: Any, y: Any = None) -> np.ndarray:
@@ -138,7 +139,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         for record in self.history_:
             run.append("history.jsonl", record)
         run.save_embedding(self.node_ids_, self.embedding_)
-        run.save_model(self.method_.state_dict(), describe(self.method, config, self.method_.size))
+        described = describe(self.method, config, self.method_.size, weighted=self.weighted_)
+        run.save_model(self.method_.state_dict(), described)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto") -> Self:
@@ -152,6 +154,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         estimator.node_ids_, estimator.embedding_ = run.embedding()
         estimator.history_ = run.lines("history.jsonl")
         estimator.n_features_in_ = method.size.n_features
+        estimator.weighted_ = run.learned_from_weights
         return estimator
 
     def _settings(self) -> dict[str, Any]:

@@ -156,13 +156,15 @@ def _train(
     run.save_embedding(dataset.graph.ids, vectors.cpu().numpy())
     if isinstance(state.method, SupervisedGCNMethod):
         run.save_predictions(state.method.predict(inputs).cpu().numpy())
-    run.save_model(state.method.state_dict(), describe(order.method, config, state.method.size))
+    weighted = dataset.graph.edge_weight is not None
+    run.save_model(state.method.state_dict(), describe(order.method, config, state.method.size, weighted=weighted))
     return run
 
 
-def describe(method: str, config: Settings, size: Size) -> dict[str, Any]:
-    """What model.json holds: all that is needed to build the method again around its weights."""
-    return {"method": method, **size._asdict(), "settings": config.model_dump()}
+def describe(method: str, config: Settings, size: Size, *, weighted: bool) -> dict[str, Any]:
+    """What model.json holds: all that is needed to build the method again around its parameters, and whether it
+    learned from edges that have weights."""
+    return {"method": method, **size._asdict(), "weighted": weighted, "settings": config.model_dump()}
 
 
 def load_method(run: Run, device: torch.device) -> Method:

@@ -30,18 +30,24 @@ class Graph:
     Whatever is passed in, the fields afterwards hold what their comments say: an invalid graph
     cannot be built. ``directed`` exists for one user, WikiCS as the paper had it; then ``edge_index``
     holds each edge once, from row 0 to row 1.
+
+    An edge may be given several times: its weights are added. The weight of an undirected edge is the mean of those of
+    its two directions, of which one that is not given counts 0. Only ratios of weights matter, so that units do not,
+    and weights that are all alike are none.
     """
 
     x: Tensor  # [n, f] float32, dense or CSR
     edge_index: Tensor  # [2, e] int64, both directions, sorted by (row 0, row 1), no self-loops, no duplicates
     ids: np.ndarray = None  # type: ignore[assignment]  # [n] the user's own names; 0…n-1 when not given
     directed: bool = False
+    edge_weight: Tensor | None = None  # [e] float32 above 0, the same in both directions; None: all alike
 
     def __post_init__(self) -> None:
         x = _checked_features(self.x)
-        edge_index = _checked_edges(self.edge_index, x.shape[0], directed=self.directed)
+        edge_index, weight = _checked_edges(self.edge_index, self.edge_weight, x.shape[0], directed=self.directed)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "edge_index", edge_index.to(x.device))
+        object.__setattr__(self, "edge_weight", None if weight is None else weight.to(x.device))
         object.__setattr__(self, "ids", _checked_ids(self.ids, x.shape[0]))
 
     @property
@@ -71,12 +77,15 @@ class Graph:
     def fingerprint(self) -> int:
         """A number of 63 bits that another set of edges, or another numbering of the nodes, hardly has too."""
         keys = self.edge_index[0] * self.n + self.edge_index[1] + 1
+        if self.edge_weight is not None:
+            keys = keys * 0x3C6EF372FE94F82B + self.edge_weight.view(torch.int32)
         mixed = keys * 0x1B873593CC9E2D51  # integers wrap around, on every device alike
         mixed = (mixed ^ (mixed >> 29)) * 0x2545F4914F6CDD1D
         return (int(mixed.sum()) ^ self.n) & (2**63 - 1)
 
     def to(self, device: torch.device | str) -> Graph:
-        return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device))
+        weight = None if self.edge_weight is None else self.edge_weight.to(device)
+        return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device), edge_weight=weight)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -91,8 +100,8 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = "CSR" if self.x.layout == torch.sparse_csr else "dense"
-        arrow = "directed " if self.directed else ""
-        return f"Graph({self.n:,} nodes, {self.n_edges:,} {arrow}edges, {self.n_features:,} {kind} features)"
+        edges = f"{'directed ' * self.directed}{'weighted ' * (self.edge_weight is not None)}edges"
+        return f"Graph({self.n:,} nodes, {self.n_edges:,} {edges}, {self.n_features:,} {kind} features)"
 
     @classmethod
     def of(cls, source: Any) -> Graph:
@@ -113,15 +122,17 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Data, *, ids: Any = None, directed: bool = False) -> Graph:
-        """From a PyG ``Data`` with ``x`` and ``edge_index``; its labels and masks are left behind."""
+        """From a PyG ``Data`` with ``x``, ``edge_index`` and, if it has them, ``edge_weight``; its labels and masks are
+        left behind."""
         for name in ("x", "edge_index"):
             if getattr(data, name, None) is None:
                 raise UserError(f"The PyG Data has no {name!r}; it needs 'x' and 'edge_index'.")
-        return cls(data.x, data.edge_index, ids, directed)
+        return cls(data.x, data.edge_index, ids, directed, getattr(data, "edge_weight", None))
 
     @classmethod
     def from_scipy(cls, adjacency: Any, features: Any, *, ids: Any = None, directed: bool = False) -> Graph:
-        """From a square (sparse) matrix whose non-zeros are edges, and an [n, f] (sparse) matrix of features."""
+        """From a square (sparse) matrix whose non-zeros are the weights of edges, and an [n, f] (sparse) matrix of
+        features."""
         matrix = sp.coo_array(adjacency)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise UserError(f"The adjacency must be square, but its shape is {matrix.shape}.")
@@ -130,12 +141,13 @@ class Graph:
             raise UserError(f"The adjacency has {matrix.shape[0]} nodes but the features have {n_rows} rows.")
         matrix.eliminate_zeros()
         edge_index = torch.from_numpy(np.stack([matrix.row, matrix.col]).astype(np.int64))
-        return cls(features, edge_index, ids, directed)
+        return cls(features, edge_index, ids, directed, torch.from_numpy(matrix.data.astype(np.float32)))
 
     @classmethod
     def from_pandas(
         cls, nodes: pd.DataFrame, edges: pd.DataFrame, *, id: str | None = None, source: str | None = None,
-        target: str | None = None, label: str | None = None, columns: dict[str, str] | None = None,
+        target: str | None = None, label: str | None = None, weight: str | None = None,
+        columns: dict[str, str] | None = None,
     ) -> Graph:  # fmt: skip
         """From tables of nodes and edges, as `afgrl fit` reads them from files: names of columns that are not given are
         guessed, numbers are standardised, categories become columns, text TF-IDF. A label is left behind.
@@ -145,11 +157,14 @@ class Graph:
         """
         from afgrl.data.files.frames import graph_of_frames  # late: only here does a graph know of tables
 
-        return graph_of_frames(nodes, edges, id, source, target, label, columns or {}).graph
+        return graph_of_frames(nodes, edges, id, source, target, label, weight, columns or {}).graph
 
     @classmethod
-    def from_networkx(cls, graph: nx.Graph, *, features: str = "x", directed: bool = False) -> Graph:
-        """From a NetworkX graph whose nodes carry their vector (or number) under the attribute ``features``."""
+    def from_networkx(
+        cls, graph: nx.Graph, *, features: str = "x", weight: str = "weight", directed: bool = False
+    ) -> Graph:
+        """From a NetworkX graph whose nodes carry their vector (or number) under the attribute ``features``; its edges
+        may have an attribute ``weight``, which is 1 where it is missing."""
         names = list(graph.nodes)
         position = {name: i for i, name in enumerate(names)}
         lacking = next((name for name in names if features not in graph.nodes[name]), None)
@@ -160,8 +175,10 @@ class Graph:
             raise UserError(f"The nodes' attribute {features!r} must have one length for all nodes.")
         edges = [(position[u], position[v]) for u, v in graph.edges()]
         edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
+        weights = [float(value) for _, _, value in graph.edges(data=weight, default=1.0)]
         features_table = np.stack(rows) if rows else np.zeros((0, 1))
-        return cls(_checked_features(features_table), edge_index, _checked_ids(names, len(names)), directed)
+        x, ids = _checked_features(features_table), _checked_ids(names, len(names))
+        return cls(x, edge_index, ids, directed, torch.tensor(weights))
 
 
 @contextlib.contextmanager
@@ -222,10 +239,10 @@ def _first_bad_row(x: Tensor) -> int:
     return int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
 
 
-def _checked_edges(edge_index: Any, n: int, *, directed: bool) -> Tensor:
+def _checked_edges(edge_index: Any, weight: Any, n: int, *, directed: bool) -> tuple[Tensor, Tensor | None]:
     edges = torch.as_tensor(edge_index)
     if edges.numel() == 0:
-        return torch.empty(2, 0, dtype=torch.int64)
+        return torch.empty(2, 0, dtype=torch.int64), None
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise UserError(f"The edges must have shape [2, e], but their shape is {tuple(edges.shape)}.")
     if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
@@ -236,11 +253,29 @@ def _checked_edges(edge_index: Any, n: int, *, directed: bool) -> Tensor:
         raise UserError(f"An edge names node {low if low < 0 else high}, but the nodes are 0 to {n - 1}.")
     if n > MAX_NODES:
         raise UserError(f"The graph has {n:,} nodes; at most {MAX_NODES:,} are possible.")
-    edges = edges[:, edges[0] != edges[1]]
+    real = edges[0] != edges[1]
+    weight = None if weight is None else _checked_weights(weight, edges.shape[1])[real.cpu()]
+    edges = edges[:, real]
     if not directed:
         edges = torch.cat([edges, edges.flip(0)], dim=1)
-    keys = torch.unique(edges[0] * n + edges[1], sorted=True)
-    return torch.stack([keys // n, keys % n])
+    if weight is None or bool((weight == weight[:1]).all()):
+        keys = torch.unique(edges[0] * n + edges[1], sorted=True)
+        return torch.stack([keys // n, keys % n]), None
+    # On the CPU and in double precision: the same bits on every device, and for a graph made of this one.
+    keys, place = torch.unique((edges[0] * n + edges[1]).cpu(), sorted=True, return_inverse=True)
+    both = weight if directed else torch.cat([weight, weight]) / 2
+    total = torch.zeros(len(keys), dtype=torch.float64).index_add_(0, place, both)
+    return torch.stack([keys // n, keys % n]), total.to(torch.float32)
+
+
+def _checked_weights(weight: Any, n_edges: int) -> Tensor:
+    """[e] float64 on the CPU."""
+    values = torch.as_tensor(weight).detach().cpu().to(torch.float32)
+    if values.shape != (n_edges,):
+        raise UserError(f"There are {n_edges} edges, but the shape of their weights is {tuple(values.shape)}.")
+    if not bool((torch.isfinite(values) & (values > 0)).all()):
+        raise UserError("The weights of edges must be finite and above 0.")
+    return values.to(torch.float64)
 
 
 def _checked_ids(ids: Any, n: int) -> np.ndarray:

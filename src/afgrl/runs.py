@@ -129,6 +129,11 @@ class Run:
         self._need("model.safetensors", "the training has not finished; `afgrl fit … --resume` goes on with it")
         return load_file(self.path / "model.safetensors"), self._json("model.json")
 
+    @property
+    def learned_from_weights(self) -> bool:
+        """Whether the edges of the training had weights."""
+        return bool(self.model()[1].get("weighted", False))
+
     # What came of it
 
     def save_embedding(self, ids: np.ndarray, vectors: np.ndarray) -> None:

@@ -280,3 +280,53 @@ def test_a_check_says_what_is_suspicious(tmp_path):
         assert part in said
     assert answer["homophily"] == pytest.approx(0.5)
     assert answer["components"] == 121
+
+
+def weights_of(graph):
+    names = graph.ids[graph.edge_index.numpy()]
+    return {(a, b): round(w, 6) for a, b, w in zip(*names, graph.edge_weight.tolist(), strict=True) if a < b}
+
+
+def test_weights_of_edges_are_read_added_and_told(folder):
+    (folder / "edges.csv").write_text("from,to,weight\nann,bob,1\nann,bob,3\nbob,cy,2\ncy,dee,0\nann,cy,9999\n")
+    dataset = load(str(folder))
+    assert weights_of(dataset.graph) == {("ann", "bob"): 2, ("bob", "cy"): 1, ("ann", "cy"): 4999.5}
+    told = " ".join(sentences(dataset))
+    assert "counts by its weight in 'weight', in units of their mean" in told
+    assert "that were there before, and whose weights are added: 1." in told
+    assert "whose weight is not above 0, and are left out: 1." in told
+    assert load(str(folder), options=Options(weight="none")).graph.edge_weight is None
+    assert "logarithms of such weights" in " ".join(sentences(dataset, "suspicious"))
+
+
+def test_weights_that_are_all_alike_make_no_difference(folder):
+    (folder / "edges.csv").write_text("from,to,strength\nann,bob,3\nbob,cy,3\nbob,cy,3\n")
+    dataset = load(str(folder), options=Options(weight="strength"))
+    assert dataset.graph.edge_weight is None
+    assert "all alike, so they make no difference" in " ".join(sentences(dataset))
+    assert "count once: 1." in " ".join(sentences(dataset))
+
+
+def test_weights_of_a_pyg_file(tmp_path):
+    edges, weight = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([1.0, 1.0, 2.0, 2.0])
+    file = tmp_path / "data.pt"
+    torch.save({"x": torch.eye(3), "edge_index": edges, "edge_weight": weight}, file)
+    assert load(str(file)).graph.edge_weight.tolist() == weight.tolist()
+    torch.save({"x": torch.eye(3), "edge_index": edges, "edge_weight": weight[:2]}, file)
+    with pytest.raises(UserError, match=r"4 edges in .*, but 2 weights"):
+        load(str(file))
+
+
+def test_new_edges_keep_their_weights_beside_those_of_the_training(folder, tmp_path):
+    (folder / "edges.csv").write_text("from,to,weight\nann,bob,2\nbob,cy,4\ncy,ann,6\n")
+    old = load(str(folder))
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "nodes.csv").write_text("name,age,city,about,label\neve,50,Rome,maps,a\n")
+    (new / "edges.csv").write_text("from,to,weight\neve,ann,10\nann,bob,8\n")
+    fitted = fitted_from_json(old.reading.encoder.as_json())
+    joined, _ = join(old, load_files(new, fitted=fitted))
+    assert weights_of(joined.graph) == {("ann", "bob"): 4, ("bob", "cy"): 2, ("ann", "cy"): 3, ("ann", "eve"): 5}
+    (new / "edges.csv").write_text("from,to\neve,ann\n")
+    joined, _ = join(old, load_files(new, fitted=fitted))
+    assert weights_of(joined.graph)["ann", "eve"] == 2  # the mean of the others

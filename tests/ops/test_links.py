@@ -6,7 +6,7 @@ import torch
 from afgrl.graph import Graph
 from afgrl.ops import edge_places, gather, gcn_weights, links, links_of, lookup, smoothing
 from afgrl.ops.links import PIECE, Pieces, pieces
-from tests.conftest import communities
+from tests.conftest import communities, weighted
 
 
 def dense(found, weight):
@@ -28,6 +28,17 @@ def test_weights_of_some_links_are_those_of_the_graph_without_the_others(small_g
     found = links(small_graph)
     kept = (torch.rand(len(found.target), generator=rng) > 0.4) | found.is_loop
     adjacency = dense(found, kept.float())
+    scale = adjacency.sum(1).rsqrt()
+    expected = scale[:, None] * adjacency * scale
+    assert torch.allclose(dense(found, gcn_weights(found, kept.float())), expected, atol=1e-7)
+
+
+def test_weighted_links_are_those_of_weighted_smoothing(small_graph, rng):
+    graph = weighted(small_graph)
+    found = links(graph)
+    assert torch.allclose(dense(found, gcn_weights(found)), smoothing(graph).to_dense(), atol=1e-7)
+    kept = (torch.rand(len(found.target), generator=rng) > 0.4) | found.is_loop
+    adjacency = dense(found, found.weight * kept)
     scale = adjacency.sum(1).rsqrt()
     expected = scale[:, None] * adjacency * scale
     assert torch.allclose(dense(found, gcn_weights(found, kept.float())), expected, atol=1e-7)

@@ -14,7 +14,7 @@ from afgrl.ops.walks import (
     uniform_reference,
     uniform_walks,
 )
-from tests.conftest import communities
+from tests.conftest import communities, weighted
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -210,3 +210,26 @@ def test_the_kernel_walks_as_the_reference(graph, rng):
         ours, theirs = biased_kernel(near, begin, draws, p, q), biased_reference(near, begin, draws, p, q)
         # A dart that falls on a border may be rounded to either side; hardly one does.
         assert (ours == theirs).all(1).float().mean() > 0.97
+
+
+def test_walks_follow_the_weights_of_edges(rng):
+    graph = weighted(communities(n_isolated=1))
+    adjacency = torch.zeros(graph.n, graph.n)
+    adjacency[tuple(graph.edge_index)] = graph.edge_weight
+    lists, begin = neighbourhoods(graph), torch.zeros(200_000, dtype=torch.int64)
+    step = uniform_walks(lists, begin, 2, rng)[:, 1]
+    assert torch.allclose(
+        torch.bincount(step, minlength=graph.n) / len(begin), adjacency[0] / adjacency[0].sum(), atol=5e-3
+    )
+    p, q = 0.25, 4.0
+    walks = biased_walks(lists, begin, 3, p, q, rng)
+    middle = int(graph.edge_index[1, 0])
+    there = walks[walks[:, 1] == middle, 2]
+    bias = torch.where(adjacency[0] > 0, 1.0, 1 / q)
+    bias[0] = 1 / p
+    expected = adjacency[middle] * bias
+    found = torch.bincount(there, minlength=graph.n) / len(there)
+    assert torch.allclose(found, expected / expected.sum(), atol=0.02)
+    lonely = torch.full((5,), graph.n - 1)
+    for walks in (uniform_walks(lists, lonely, 3, rng), biased_walks(lists, lonely, 3, p, q, rng)):
+        assert (walks == graph.n - 1).all()

@@ -36,7 +36,7 @@ IdColumn = Annotated[str | None, typer.Option("--id", help="Column of the nodes'
 SourceColumn = Annotated[str | None, typer.Option("--source", help="Column of an edge's first end.")]
 TargetColumn = Annotated[str | None, typer.Option("--target", help="Column of an edge's other end.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Column that training never sees.")]
-WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of the edges' weights.")]
+WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of the edges' weights, or none.")]
 NodesFile = Annotated[str | None, typer.Option("--nodes", help="File of nodes, if SOURCE is one of edges.")]
 ColumnKinds = Annotated[
     list[str] | None, typer.Option("--column", help="name=number, category, text or ignore; repeatable.")

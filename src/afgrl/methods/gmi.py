@@ -65,8 +65,13 @@ class GMIMethod(Method):
     def prepare(self, graph: Graph) -> Inputs:
         gcn = gcn_inputs(graph, to_sum_one=self.config.row_sums)
         real = ~gcn.links.is_loop
-        degree = gcn.links.start.diff() - 1
-        around = real / degree.clamp(min=1)[gcn.links.target]
+        if gcn.links.weight is None:
+            degree = gcn.links.start.diff() - 1
+            around = real / degree.clamp(min=1)[gcn.links.target]
+        else:
+            weight = gcn.links.weight * real
+            total = gather(gcn.links, weight, weight.new_ones(graph.n, 1)).squeeze(1)
+            around = weight / torch.where(total > 0, total, 1.0)[gcn.links.target]
         return Inputs(gcn, around, graph.edge_index)
 
     def recordable(self) -> str | None:

@@ -23,8 +23,9 @@ def export(run: Run, file: Path) -> dict[str, str]:
     """Write the encoder of a run, and return what the file says of itself.
 
     Its inputs are ``x`` [nodes, features] float32 and ``edge_index`` [2, edges] int64, both directions and no
-    self-loops, as ``Graph.edge_index`` has them; its output is ``embedding`` [nodes, width]. Any graph of the same
-    features will do, also one of a single node or without an edge.
+    self-loops, as ``Graph.edge_index`` has them; where the training's edges had weights, ``edge_weight`` [edges]
+    float32 is a third. Its output is ``embedding`` [nodes, width]. Any graph of the same features will do, also one of
+    a single node or without an edge.
     """
     try:
         import onnx
@@ -35,7 +36,7 @@ def export(run: Run, file: Path) -> dict[str, str]:
 
     method = load_method(run, torch.device("cpu"))
     encoder = plain_encoder(method).requires_grad_(False).eval()
-    model = _translated(encoder, method.size.n_features)
+    model = _translated(encoder, method.size.n_features, weighted=run.learned_from_weights)
     says = {
         "method": method.name,
         "afgrl": afgrl.__version__,
@@ -54,20 +55,21 @@ def export(run: Run, file: Path) -> dict[str, str]:
     return says
 
 
-def _translated(encoder: torch.nn.Module, n_features: int) -> Any:
+def _translated(encoder: torch.nn.Module, n_features: int, *, weighted: bool) -> Any:
     """The graph by PyTorch's exporter, for any number of nodes and edges."""
     from afgrl.onnx.sums import TRANSLATION
 
     ring = torch.stack([torch.arange(11), torch.arange(11).roll(1)])
-    example = torch.ones(11, n_features), torch.cat([ring, ring.flip(0)], dim=1)
+    example = torch.ones(11, n_features), torch.cat([ring, ring.flip(0)], dim=1), torch.ones(22)
+    n_inputs = 3 if weighted else 2
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             encoder,
-            example,
+            example[:n_inputs],
             dynamo=True,
-            input_names=["x", "edge_index"],
+            input_names=["x", "edge_index", "edge_weight"][:n_inputs],
             output_names=["embedding"],
-            dynamic_shapes=({0: "nodes"}, {1: "edges"}),
+            dynamic_shapes=({0: "nodes"}, {1: "edges"}, {0: "edges"})[:n_inputs],
             opset_version=OPSET,
             custom_translation_table=TRANSLATION,
             verbose=False,

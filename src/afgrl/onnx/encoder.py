@@ -1,4 +1,4 @@
-"""A trained encoder as a function of two plain tensors, which is what an ONNX graph can hold."""
+"""A trained encoder as a function of plain tensors, which is what an ONNX graph can hold."""
 
 from __future__ import annotations
 
@@ -27,31 +27,42 @@ COLUMNS = 512  # of messages that are there at a time: of a wide table one for e
 class Smoothing:
     """S = D^-1/2 (A + I) D^-1/2 of edges [2, e] in both directions, as ``ops.smoothing`` has it."""
 
-    def __init__(self, edge_index: Tensor, n: int) -> None:
+    def __init__(self, edge_index: Tensor, n: int, edge_weight: Tensor | None = None) -> None:
         loops = torch.arange(n, device=edge_index.device)
         target, order = torch.cat([edge_index[1], loops]).sort()
         self.source = torch.cat([edge_index[0], loops])[order]
         degree = torch.zeros_like(loops).scatter_add(0, target, torch.ones_like(target))
         first = degree.cumsum(0) - degree
         self.place = torch.arange(target.shape[0], device=target.device) - first[target]
-        self.scale = degree.to(torch.float32).rsqrt().unsqueeze(1)
         self.n = n
+        self.weight = None
+        if edge_weight is None:
+            self.scale = degree.to(torch.float32).rsqrt().unsqueeze(1)
+        else:
+            usual = edge_weight.sum() / torch.ones_like(edge_weight).sum()
+            looped = torch.cat([edge_weight / usual, torch.ones_like(loops, dtype=torch.float32)])
+            self.weight = looped[order].unsqueeze(1)
+            self.scale = sum_runs(self.weight, self.place, n).rsqrt()
 
     def __matmul__(self, h: Tensor) -> Tensor:
         parts = (self.scale * h).split(COLUMNS, dim=1)
-        sums = [sum_runs(part.index_select(0, self.source), self.place, self.n) for part in parts]
+        sums = [sum_runs(self._messages(part), self.place, self.n) for part in parts]
         return self.scale * torch.cat(sums, dim=1)
+
+    def _messages(self, h: Tensor) -> Tensor:
+        sent = h.index_select(0, self.source)
+        return sent if self.weight is None else self.weight * sent
 
 
 class PlainEncoder(nn.Module):
-    """GCN layers over ``x`` [n, f] and ``edge_index`` [2, e]: the vectors [n, d]."""
+    """GCN layers over ``x`` [n, f], ``edge_index`` [2, e] and ``edge_weight`` [e]: the vectors [n, d]."""
 
     def __init__(self, layers: Encoder | GCN, *, n_hops: int = 0, to_sum_one: bool = False) -> None:
         super().__init__()
         self.layers, self.n_hops, self.to_sum_one = layers, n_hops, to_sum_one
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        smoothing = Smoothing(edge_index, x.shape[0])
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        smoothing = Smoothing(edge_index, x.shape[0], edge_weight)
         if self.to_sum_one:
             x = F.normalize(x, p=1.0)
         weights = self.layers.weights

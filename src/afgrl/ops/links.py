@@ -5,7 +5,7 @@ A dropped edge keeps its place and gets the weight 0, so that no size follows fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from afgrl.graph import Graph, csr
 from afgrl.ops.dispatch import takes_kernels
-from afgrl.ops.propagate import smoothing
+from afgrl.ops.propagate import relative_weights, smoothing
 
 PIECE = 64  # entries; a node of thousands of neighbours shall not be waited for when all others are done
 
@@ -41,6 +41,7 @@ class Links:
     order_back: Tensor  # [e] int64: which entry that is
     pieces: Pieces  # of the rows
     pieces_back: Pieces
+    weight: Tensor | None = None  # [e] of the edges, in units of their mean, and 1 for loops; None: all 1
 
     @property
     def n(self) -> int:
@@ -53,7 +54,10 @@ class Links:
 
 def links(graph: Graph) -> Links:
     """The edges of a graph, and a loop at each node."""
-    return links_of(smoothing(graph))
+    found, relative = links_of(smoothing(graph)), relative_weights(graph)
+    if relative is None:
+        return found
+    return replace(found, weight=torch.cat([relative, relative.new_ones(1)])[edge_places(found, graph)])
 
 
 def links_of(matrix: Tensor) -> Links:
@@ -90,6 +94,8 @@ def edge_places(links: Links, graph: Graph) -> Tensor:
 
 def gcn_weights(links: Links, kept: Tensor | None = None) -> Tensor:
     """The values of D^-1/2 A D^-1/2 where A has the entries that are ``kept`` (1 or 0; all of them by default)."""
+    if links.weight is not None:
+        return _weighted(links, links.weight if kept is None else links.weight * kept)
     if kept is None:
         degree = links.start.diff()
     else:
@@ -98,6 +104,13 @@ def gcn_weights(links: Links, kept: Tensor | None = None) -> Tensor:
     scale = degree.clamp(min=1).to(torch.float32).rsqrt()
     weight = scale[links.target] * scale[links.source]
     return weight if kept is None else weight * kept
+
+
+def _weighted(links: Links, weight: Tensor) -> Tensor:
+    # Summed as messages are, in one order on every device.
+    degree = gather(links, weight, weight.new_ones(links.n, 1)).squeeze(1)
+    scale = torch.where(degree > 0, degree, 1.0).rsqrt()
+    return scale[links.target] * scale[links.source] * weight
 
 
 def gather(links: Links, weight: Tensor, h: Tensor) -> Tensor:

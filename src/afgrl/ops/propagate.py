@@ -36,17 +36,33 @@ class Propagated:
 
 
 def smoothing(graph: Graph) -> Tensor:
-    """S = D^-1/2 (A + I) D^-1/2 as an [n, n] CSR tensor; row i holds what node i receives."""
+    """S = D^-1/2 (A + I) D^-1/2 as an [n, n] CSR tensor; row i holds what node i receives.
+
+    Where edges have weights, those are A's values, in units of their mean: a loop counts as much as a usual edge.
+    """
     n, device = graph.n, graph.edge_index.device
     source, target = graph.edge_index
     loops = torch.arange(n, device=device)
     row, column = torch.cat([target, loops]), torch.cat([source, loops])
     order = torch.argsort(row * n + column)
     row, column = row[order], column[order]
-    degree = torch.bincount(row, minlength=n)
-    scale = degree.to(torch.float32).rsqrt()  # the self-loop keeps every degree at least 1
-    crow = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
-    return csr(crow, column, scale[row] * scale[column], (n, n))
+    count = torch.bincount(row, minlength=n)
+    crow = torch.cat([count.new_zeros(1), count.cumsum(0)])
+    relative = relative_weights(graph)
+    if relative is None:
+        scale = count.to(torch.float32).rsqrt()  # the self-loop keeps every degree at least 1
+        return csr(crow, column, scale[row] * scale[column], (n, n))
+    weight = torch.cat([relative, relative.new_ones(n)])[order]
+    # On the CPU, where sums have one order: the same bits at every call.
+    degree = torch.zeros(n, dtype=torch.float64).index_add_(0, row.cpu(), weight.cpu().double())
+    scale = degree.rsqrt().to(device, torch.float32)
+    return csr(crow, column, scale[row] * scale[column] * weight, (n, n))
+
+
+def relative_weights(graph: Graph) -> Tensor | None:
+    """The weights of the edges in units of their mean, [e]; None where edges have none."""
+    weight = graph.edge_weight
+    return None if weight is None else weight / weight.double().mean().to(torch.float32)
 
 
 def propagate(graph: Graph, n_hops: int = 0) -> Propagated:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from afgrl.errors import UserError
 from afgrl.graph import Graph
@@ -27,6 +28,7 @@ class Neighbourhoods:
     start: Tensor  # [n + 1] int64
     node: Tensor  # [e] int64, ascending within a neighbourhood
     key: Tensor  # [e] int64, ascending: i * n + node, where one binary search finds any edge
+    ahead: Tensor | None = None  # [e + 1] float64: the weights of all entries before each; None: all alike
 
     @property
     def n(self) -> int:
@@ -50,18 +52,22 @@ class Neighbourhoods:
 def neighbourhoods(graph: Graph) -> Neighbourhoods:
     source, target = graph.edge_index
     nodes = torch.arange(graph.n + 1, device=source.device)
-    return Neighbourhoods(torch.searchsorted(source, nodes), target, source * graph.n + target)
+    ahead = None
+    if graph.edge_weight is not None:  # on the CPU, where sums have one order
+        ahead = F.pad(graph.edge_weight.cpu().double().cumsum(0), (1, 0)).to(source.device)
+    return Neighbourhoods(torch.searchsorted(source, nodes), target, source * graph.n + target, ahead)
 
 
 def uniform_walks(neighbourhoods: Neighbourhoods, begin: Tensor, length: int, rng: torch.Generator) -> Tensor:
-    """From every node of ``begin``, [b], a walk to neighbours drawn uniformly (DeepWalk): [b, length] int64.
+    """From every node of ``begin``, [b], a walk to neighbours drawn uniformly (DeepWalk), or by the weights of the
+    edges where these have some: [b, length] int64.
 
     A node without neighbours stays where it is.
     """
     if len(neighbourhoods.node) == 0:
         return begin.unsqueeze(1).repeat(1, length)
     draws = torch.rand(length - 1, len(begin), generator=rng, device=begin.device)
-    if takes_kernels(begin):
+    if takes_kernels(begin) and neighbourhoods.ahead is None:
         from afgrl.ops.walks_triton import uniform_kernel
 
         return uniform_kernel(neighbourhoods, begin, draws)
@@ -74,7 +80,11 @@ def uniform_reference(neighbourhoods: Neighbourhoods, begin: Tensor, draws: Tens
     for draw in draws:
         current = walk[-1]
         first, degree = _row(neighbourhoods, current)
-        following = neighbourhoods.pick(first, _slot(draw * degree, degree))
+        if neighbourhoods.ahead is None:
+            following = neighbourhoods.pick(first, _slot(draw * degree, degree))
+        else:
+            low, whole = _span(neighbourhoods.ahead, first, degree)
+            following = neighbourhoods.node[_place(neighbourhoods.ahead, low + draw * whole, first, degree)]
         walk.append(torch.where(degree > 0, following, current))
     return torch.stack(walk, dim=1)
 
@@ -89,7 +99,8 @@ def biased_walks(
     tries: int | None = None,
 ) -> Tensor:
     """Walks as node2vec's: [b, length] int64. From ``previous`` at ``current`` the weight of a neighbour is 1/p if it
-    is ``previous``, 1 if it is adjacent to ``previous``, else 1/q. A node without neighbours stays where it is.
+    is ``previous``, 1 if it is adjacent to ``previous``, else 1/q; times the weight of the edge where edges have some.
+    A node without neighbours stays where it is.
 
     Neighbours are proposed and accepted or not, ``tries`` of them at once, so that no table of weights is needed. A
     proposal is accepted with a chance of at least a = min(q, 1/q), whatever p; if none is, the first is taken. A step's
@@ -101,7 +112,7 @@ def biased_walks(
         return begin.unsqueeze(1).repeat(1, length)
     tries = tries_needed(q) if tries is None else tries
     draws = torch.rand(length - 1, 2, tries, len(begin), generator=rng, device=begin.device)
-    if takes_kernels(begin):
+    if takes_kernels(begin) and neighbourhoods.ahead is None:
         from afgrl.ops.walks_triton import biased_kernel
 
         return biased_kernel(neighbourhoods, begin, draws, p, q)
@@ -135,11 +146,23 @@ def _second_order(
     """
     first, degree = _row(neighbourhoods, current)
     position, returns = neighbourhoods.find(current, previous)  # a directed edge has no way back
-    others, back, tallest = degree - returns.long(), returns / p, max(1.0, 1 / q)
-    dart = draws[0] * (back + tallest * others)  # [tries, b]
-    slot = _slot((dart - back) / tallest, others)
-    slot += returns & (first + slot >= position)  # the others are numbered without the previous node
-    candidate = neighbourhoods.pick(first, slot)
+    tallest = max(1.0, 1 / q)
+    if neighbourhoods.ahead is None:
+        others, back = degree - returns.long(), returns / p
+        dart = draws[0] * (back + tallest * others)  # [tries, b]
+        slot = _slot((dart - back) / tallest, others)
+        slot += returns & (first + slot >= position)  # the others are numbered without the previous node
+        candidate = neighbourhoods.pick(first, slot)
+    else:
+        ahead = neighbourhoods.ahead
+        low, whole = _span(ahead, first, degree)
+        before = ahead[position.clamp(max=len(ahead) - 2)]  # of the previous node, where it is a neighbour
+        returning = returns * (ahead[(position + 1).clamp(max=len(ahead) - 1)] - before)
+        back = returning / p
+        dart = draws[0] * (back + tallest * (whole - returning))
+        target = low + (dart - back) / tallest
+        target += (returns & (target >= before)) * returning
+        candidate = neighbourhoods.node[_place(ahead, target, first, degree)]
     weight = torch.where(neighbourhoods.find(previous, candidate)[1], 1.0, 1 / q)
     home = dart < back
     accepted = home | (draws[1] * tallest < weight)
@@ -151,6 +174,18 @@ def _row(neighbourhoods: Neighbourhoods, node: Tensor) -> tuple[Tensor, Tensor]:
     """Where the neighbours of each node begin, and how many there are."""
     first = neighbourhoods.start[node]
     return first, neighbourhoods.start[node + 1] - first
+
+
+def _span(ahead: Tensor, first: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the weights of neighbourhoods begin on the line of all of them, and how long each is."""
+    low = ahead[first]
+    return low, ahead[first + degree] - low
+
+
+def _place(ahead: Tensor, target: Tensor, first: Tensor, degree: Tensor) -> Tensor:
+    """Which entry is at ``target`` on the line of all weights; one of a node's own, whatever was rounded."""
+    found = torch.searchsorted(ahead, target, right=True) - 1
+    return torch.maximum(torch.minimum(found, first + degree - 1), first).clamp(max=len(ahead) - 2)
 
 
 def _slot(place: Tensor, count: Tensor) -> Tensor:

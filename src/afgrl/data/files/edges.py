@@ -15,28 +15,55 @@ from afgrl.errors import UserError
 
 DECIMAL = r"^(-?\d+)\.0$"  # as a table writes whole numbers in a column where one is missing
 Ends = tuple[pa.ChunkedArray, pa.ChunkedArray]  # of each edge, as text
+UNEQUAL = 1000.0  # times the median: a few such edges would drown all others
 
 
 def ends_of(
     table: pa.Table, own: pa.ChunkedArray | None, options: Options, notes: Notes, where: tuple[str, str]
-) -> Ends:
-    """The two ends of each edge that counts, as text."""
+) -> tuple[Ends, np.ndarray | None]:
+    """The two ends of each edge that counts, as text, and the edges' weights, if these differ."""
     place = where[1]
     source, target = end_columns(table, options, notes, place)
-    keep = np.ones(table.num_rows, dtype=bool)
-    weight = weight_column(table, options, place)
-    if weight is not None:
-        keep = as_numbers(table[weight]) > 0  # also leaves out what is no number
-        notes.repaired(f"The weights in {weight!r} of {place} are not used.")
-        if not keep.all():
-            notes.repaired(f"Edges of {place} whose weight is not above 0, and are left out: {(~keep).sum():,}.")
+    weight = _weights(table, options, notes, place)
+    keep = np.ones(table.num_rows, dtype=bool) if weight is None else weight > 0  # leaves out what is no number too
     ends = [names_of(table[column]) for column in (source, target)]
     whole = ~(ends[0].is_null().to_numpy() | ends[1].is_null().to_numpy())
     if not whole.all():
         first = (~whole).argmax() + 1
         notes.repaired(f"Edges of {place} that lack an end, and are left out: {(~whole).sum():,}, row {first} first.")
-    mask = pa.array(keep & whole)
-    first, second = (end.filter(mask) for end in ends)
+    kept = keep & whole
+    first, second = (end.filter(pa.array(kept)) for end in ends)
+    weight = None if weight is None or len(np.unique(weight[kept])) < 2 else weight[kept]
+    return _as_own(first, second, own, notes, place), weight
+
+
+def _weights(table: pa.Table, options: Options, notes: Notes, place: str) -> np.ndarray | None:
+    """Of each row, NaN where there is none; None where rows have no weights."""
+    column = weight_column(table, options, place)
+    if column is None:
+        return None
+    weight = as_numbers(table[column])
+    counts = weight[weight > 0]
+    if len(counts) < len(weight):
+        notes.repaired(
+            f"Edges of {place} whose weight is not above 0, and are left out: {len(weight) - len(counts):,}."
+        )
+    if len(counts) and (counts == counts[0]).all():
+        notes.understood(f"The weights in {column!r} of {place} are all alike, so they make no difference.")
+    elif len(counts):
+        notes.understood(f"An edge of {place} counts by its weight in {column!r}, in units of their mean.")
+        if counts.max() > UNEQUAL * np.median(counts):
+            notes.suspicious(
+                f"The largest weight in {column!r} of {place} is {counts.max() / np.median(counts):,.0f} times the "
+                "median; logarithms of such weights often serve better."
+            )
+    return weight
+
+
+def _as_own(
+    first: pa.ChunkedArray, second: pa.ChunkedArray, own: pa.ChunkedArray | None, notes: Notes, place: str
+) -> Ends:
+    """Ids as the table of nodes writes them."""
     if own is None or not len(first) or pc.any(pc.ends_with(own, ".0")).as_py():
         return first, second
     whole_first, whole_second = (pc.replace_substring_regex(end, DECIMAL, r"\1") for end in (first, second))
@@ -50,6 +77,8 @@ def numbered(
     ends: tuple[pa.ChunkedArray, pa.ChunkedArray] | None,
     notes: Notes,
     where: tuple[str, str],
+    *,
+    weighted: bool = False,
 ) -> tuple[pa.Array, np.ndarray]:
     """All ids, those of the table of nodes first, and the edges as positions among them."""
     own = pa.chunked_array([pa.array([], pa.string())]) if own is None else own
@@ -61,7 +90,7 @@ def numbered(
     _note_foreign(own, occurring, foreign, notes, where)
     ids = pa.concat_arrays([own.combine_chunks(), foreign])
     edge_index = np.stack([pc.index_in(end, value_set=ids).to_numpy().astype(np.int64) for end in ends])
-    _note_edges(edge_index, len(ids), notes, where[1])
+    _note_edges(edge_index, len(ids), notes, where[1], weighted=weighted)
     return ids, edge_index
 
 
@@ -83,14 +112,15 @@ def _note_foreign(
     (notes.suspicious if share > 0.2 else notes.repaired)(sentence)
 
 
-def _note_edges(edge_index: np.ndarray, n: int, notes: Notes, where: str) -> None:
+def _note_edges(edge_index: np.ndarray, n: int, notes: Notes, where: str, *, weighted: bool) -> None:
     loops = edge_index[0] == edge_index[1]
     if loops.any():
         notes.repaired(f"Edges of {where} from a node to itself, and left out: {loops.sum():,}.")
     source, target = edge_index[:, ~loops]
     once = np.unique(source * n + target)
     if len(once) < len(source):
-        notes.repaired(f"Edges of {where} that were there before, and count once: {len(source) - len(once):,}.")
+        rule = "whose weights are added" if weighted else "count once"
+        notes.repaired(f"Edges of {where} that were there before, and {rule}: {len(source) - len(once):,}.")
     mirrored = np.isin(once % n * n + once // n, once, assume_unique=True).sum()
     if mirrored < len(once):
         notes.understood(f"Edges of {where} that go one way, and count in both directions: {len(once) - mirrored:,}.")

@@ -135,6 +135,17 @@ def _column(values: list[Any]) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values])
 
 
+def _pyg_weights(stored: dict[str, Any], path: Path) -> dict[str, np.ndarray]:
+    weight = stored.get("edge_weight")
+    if not isinstance(weight, torch.Tensor):
+        return {}
+    if weight.numel() != stored["edge_index"].shape[1]:
+        raise UserError(
+            f"There are {stored['edge_index'].shape[1]:,} edges in {path}, but {weight.numel():,} weights of edges."
+        )
+    return {"weight": weight.reshape(-1).double().numpy()}
+
+
 def _pyg(path: Path, options: Options, fitted: Fitted) -> Dataset:
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
@@ -161,7 +172,7 @@ def _pyg(path: Path, options: Options, fitted: Fitted) -> Dataset:
     columns: dict[str, Any] = {"id": np.arange(n)}
     if isinstance(y, torch.Tensor) and y.shape == (n,) and not y.is_floating_point():
         columns["label"] = y.numpy()
-    ends = pa.table({"source": edges[0].numpy(), "target": edges[1].numpy()})
+    ends = pa.table({"source": edges[0].numpy(), "target": edges[1].numpy(), **_pyg_weights(stored, path)})
     features = None if x is None else (x.to_dense() if x.layout != torch.strided else x).numpy()
     own = Options(id="id", label=options.label or ("label" if "label" in columns else None))
     return graph_of_tables(

@@ -20,12 +20,12 @@ INDEX = "the index"
 
 def graph_of_frames(
     nodes: pd.DataFrame, edges: pd.DataFrame, id: str | None, source: str | None, target: str | None,
-    label: str | None, columns: dict[str, str],
+    label: str | None, weight: str | None, columns: dict[str, str],
 ) -> Dataset:  # fmt: skip
     kinds = tuple(f"{name}={kind}" for name, kind in columns.items())
     if id is None and not any(str(name).lower() in IDS for name in nodes.columns):
         nodes, id = nodes.rename_axis(INDEX).reset_index(), INDEX
-    options = Options(id=id, source=source, target=target, label=label, columns=kinds)
+    options = Options(id=id, source=source, target=target, label=label, weight=weight, columns=kinds)
     return graph_of_tables(_table(nodes, "nodes"), _table(edges, "edges"), options)
 
 

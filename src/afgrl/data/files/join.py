@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,14 @@ def join(old: Dataset, new: Dataset, *, n_nearest: int | None = None) -> tuple[D
     position = known[: len(new.graph.ids)]
     listed = position[: new.reading.listed]
     features = _features(old, new, position, listed, len(names))
-    edges = np.concatenate([old.graph.edge_index.numpy(), position[new.graph.edge_index.numpy()]], axis=1)
+    edges, weight = _edges(old.graph, new.graph, position, len(names))
     if n_nearest is not None:
         edges = np.concatenate([edges, _to_nearest(features, listed, n_nearest)], axis=1)
-    graph = Graph(compact(features), torch.from_numpy(edges), names)
+    graph = Graph(compact(features), torch.from_numpy(edges), names, edge_weight=weight)
     encoder = new.reading.encoder
     if isinstance(encoder, Structure):
         x = encoder.encode(graph.edge_index.numpy(), graph.ids)
-        graph = Graph(torch.from_numpy(x), graph.edge_index, graph.ids)
+        graph = replace(graph, x=torch.from_numpy(x))
     fresh = position >= old.graph.n
     fresh[: new.reading.listed] = True
     return Dataset(new.name, graph), position[fresh]
@@ -50,6 +51,23 @@ def _union(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         names[: len(old)], names[positions] = old, new
         return names, positions
     return np.array(list(place), dtype=object), positions
+
+
+def _edges(old: Graph, new: Graph, position: np.ndarray, n: int) -> tuple[np.ndarray, torch.Tensor | None]:
+    """Those of both graphs, with their weights; of an edge that both have, the new one's counts. Where one of the two
+    has no weights, each of its edges weighs the mean of the other's."""
+    before, after = old.edge_index.numpy(), position[new.edge_index.numpy()]
+    edges = [before, after]
+    if old.edge_weight is None and new.edge_weight is None:
+        return np.concatenate(edges, axis=1), None
+    usual = float(next(graph.edge_weight for graph in (old, new) if graph.edge_weight is not None).mean())
+    weights = [
+        np.full(graph.edge_index.shape[1], usual) if graph.edge_weight is None else graph.edge_weight.numpy()
+        for graph in (old, new)
+    ]
+    stays = ~np.isin(before[0] * n + before[1], after[0] * n + after[1])
+    both = torch.from_numpy(np.concatenate([weights[0][stays], weights[1]]))
+    return np.concatenate([before[:, stays], after], axis=1), both
 
 
 def _features(old: Dataset, new: Dataset, position: np.ndarray, listed: np.ndarray, n: int) -> Any:

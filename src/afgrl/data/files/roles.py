@@ -28,6 +28,7 @@ SOURCES = (
 TARGETS = ("target", "dst", "to", "v", "node2", "node_2", "id2", "id_2", "end", "to_id", "target_id", "cited")
 LABELS = ("label", "labels", "class", "y", "ground_truth")
 WEIGHTS = ("weight", "weights", "w")
+NO_WEIGHT = "none"  # what a user says where such a column is no weight
 
 
 def id_column(table: pa.Table, options: Options, notes: Notes, where: str) -> str:
@@ -69,6 +70,8 @@ def has_ends(table: pa.Table, options: Options) -> bool:
 
 
 def weight_column(table: pa.Table, options: Options, where: str) -> str | None:
+    if options.weight == NO_WEIGHT and NO_WEIGHT not in table.column_names:
+        return None
     return _named(table, options.weight, where) if options.weight else _known(table, WEIGHTS)
 
 

@@ -1,7 +1,7 @@
 """Tables of nodes and edges → a graph, with a stated rule for all that tables of people have.
 
 The rules: an edge counts in both directions, and once; an edge to itself does not count, nor one with an end missing,
-nor one of weight 0 or below. Weights are read for nothing else. A node that occurs only in edges is a node without
+nor one of weight 0 or below. Weights of the same edge are added. A node that occurs only in edges is a node without
 features; one without edges stays. Whatever a rule did is noted.
 """
 
@@ -48,8 +48,8 @@ def graph_of_tables(
     own, columns, label = _nodes(nodes, options, notes, where[0])
     if own is None and features is not None:
         own = pa.chunked_array([pa.array([str(i) for i in range(features.shape[0])])])
-    ends = ends_of(edges, own, options, notes, where) if edges is not None else None
-    ids, edge_index = numbered(own, ends, notes, where)
+    ends, weight = ends_of(edges, own, options, notes, where) if edges is not None else (None, None)
+    ids, edge_index = numbered(own, ends, notes, where, weighted=weight is not None)
     n_own = 0 if own is None else len(own)
     columns = _with_rows(columns, len(ids))
     y, classes = _classes(columns[label], notes, where[0]) if label else (None, None)
@@ -69,7 +69,12 @@ def graph_of_tables(
     names = own_ids(ids)
     if x is None:
         encoder, x = _structural(edge_index, names, fitted, notes)
-    graph = Graph(compact(x), torch.from_numpy(edge_index), names)
+    graph = Graph(
+        compact(x),
+        torch.from_numpy(edge_index),
+        names,
+        edge_weight=None if weight is None else torch.from_numpy(weight),
+    )
     known = pa.table({"id": pa.array(names)} | {column: columns[column] for column in columns.column_names})
     reading = Reading(known, n_own, label, encoder, classes, notes)
     return Dataset(name, graph, y, reading=reading)
@@ -105,9 +110,7 @@ def _with_rows(columns: pa.Table, n: int) -> pa.Table:
 def _classes(column: pa.ChunkedArray, notes: Notes, where: str) -> tuple[np.ndarray, list[str]]:
     """The class of each node, -1 where it is unknown, and the classes' names."""
     text = names_of(column)
-    names = sorted(
-        text.drop_null().unique().to_pylist(), key=lambda name: (len(name), name) if name.isdigit() else (99, name)
-    )
+    names = sorted(text.drop_null().unique().to_pylist(), key=_in_order)
     if not names:
         raise UserError(f"The label of {where} is empty in every row.")
     y = pc.index_in(text, value_set=pa.array(names)).fill_null(-1).to_numpy().astype(np.int64)
