@@ -418,6 +418,31 @@ def test_a_phone_needs_no_scrolling_sideways(visit, written, dark):
     page.wait_for_selector("#node .name")
 
 
+def test_two_fingers_zoom_and_keep_what_is_between_them(visit, written):
+    page = visit(written.as_uri(), size=PHONE, touch=True)
+    page.locator(".map").first.scroll_into_view_if_needed()
+    before, middle = width_of_view(page), place_of(page, "node-008")
+    hand = page.context.new_cdp_session(page)
+
+    def touch(kind, *offsets):
+        points = [{"x": middle[0] + offset, "y": middle[1], "id": place} for place, offset in enumerate(offsets)]
+        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", -20)
+    touch("touchStart", -20, 20)
+    for apart in (30, 40):
+        touch("touchMove", -apart, apart)
+        page.wait_for_timeout(100)
+    touch("touchEnd", -40)
+    touch("touchEnd")
+    page.wait_for_timeout(200)
+    assert width_of_view(page) == pytest.approx(before / 2, rel=0.02)
+    assert place_of(page, "node-008") == pytest.approx(middle, abs=2)
+    assert page.locator("#node .name").count() == 0  # no node was chosen
+    page.touchscreen.tap(*middle)
+    page.wait_for_selector("#node .name")
+
+
 def test_a_run_saved_from_python_is_shown_with_what_there_is(visit, tmp_path):
     run = Run.create(tmp_path / "bare")
     run.write_config({"source": "", "method": "afgrl"}, {})

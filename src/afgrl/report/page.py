@@ -14,8 +14,8 @@ from afgrl.report.payload import names_of, payload
 from afgrl.runs import Run, replace_file
 
 SCRIPTS = (
-    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colours.js", "map.js", "charts.js", "node.js", "sections.js",
-    "scores.js", "live.js", "page.js",
+    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colours.js", "map.js", "touch.js", "charts.js", "node.js",
+    "sections.js", "scores.js", "live.js", "page.js",
 )  # fmt: skip
 STYLES = ("page.css",)
 

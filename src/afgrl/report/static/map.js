@@ -11,7 +11,9 @@ function pointSize(map) {
 // that are drawn, in drawing order.
 function createMap(run, holder, cover, events) {
   const shown = Int32Array.from(run.ids.keys());
-  return { run, holder, cover, events, shown, tool: "pan", drawn: false, marks: [], home: homeView(run) };
+  const map = { run, holder, cover, events, shown, tool: "pan", drawn: false, marks: [], home: homeView(run) };
+  listenToFingers(map);
+  return map;
 }
 
 function homeView(run) {
@@ -104,13 +106,14 @@ function listen(map) {
   holder.on("plotly_afterplot", () => placeMarks(map));
   holder.on("plotly_click", (event) => {
     hideTip(); // a finger leaves no other way
+    if (map.pinched) return;
     map.events.click(map.shown[event.points[0].pointIndex]);
   });
   holder.on("plotly_selected", (event) => {
     if (event) map.events.selected(Array.from(event.points, (point) => map.shown[point.pointIndex]));
   });
   holder.on("plotly_deselect", () => map.events.selected(null));
-  holder.on("plotly_doubleclick", () => resetView(map));
+  holder.on("plotly_doubleclick", () => map.pinched || resetView(map));
 }
 
 // A ring around the chosen node with its name, and smaller ones around the nodes nearest to it. They lie over the
