@@ -41,6 +41,14 @@ def test_weights_are_added_and_are_the_mean_of_both_directions():
     assert "2 weighted edges" in repr(graph)
 
 
+def test_neighbours_that_hardly_weigh_hardly_count():
+    star = torch.tensor([[0, 0, 0], [1, 2, 3]])
+    plain, heavy = Graph(torch.eye(4), star), Graph(torch.eye(4), star, edge_weight=[1.0, 1.0, 1e-6])
+    assert plain.mean_degree == 6 / 4
+    assert heavy.mean_degree == pytest.approx(5 / 4, abs=1e-5)  # two for the hub, one for each leaf
+    assert Graph(torch.eye(5), star, edge_weight=[1.0, 2.0, 3.0]).mean_degree < 6 / 5
+
+
 def test_weights_that_are_all_alike_are_none():
     assert Graph(EYE, PATH, edge_weight=[7.0, 7.0]).edge_weight is None
     assert Graph(EYE, torch.empty(2, 0), edge_weight=torch.empty(0)).edge_weight is None

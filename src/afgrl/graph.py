@@ -68,6 +68,16 @@ class Graph:
         return self.n - int(torch.unique(self.edge_index).numel())
 
     @property
+    def mean_degree(self) -> float:
+        """Neighbours of a node; where edges have weights, as many of equal weight as would share them as evenly,
+        (Σw)² / Σw² of its edges."""
+        if self.edge_weight is None:
+            return 2 * self.n_edges / self.n
+        weight = torch.stack([self.edge_weight, self.edge_weight.square()]).double().cpu()
+        total, squares = torch.zeros(2, self.n, dtype=torch.float64).index_add_(1, self.edge_index[0].cpu(), weight)
+        return float((total.square() / squares).nan_to_num(0.0).sum()) / self.n
+
+    @property
     def density(self) -> float:
         """The share of features that are not zero."""
         filled = self.x.values().count_nonzero() if self.x.layout == torch.sparse_csr else self.x.count_nonzero()

@@ -94,7 +94,7 @@ class AFGRLConfig(Settings):
     def adapted(self, graph: Graph) -> Self:
         if graph.density >= SPARSE_FEATURES:
             fitting = {"n_hops": 0, "epochs": 2000}
-        elif 2 * graph.n_edges / graph.n >= FEW_NEIGHBOURS:
+        elif graph.mean_degree >= FEW_NEIGHBOURS:
             fitting = {"n_hops": 1, "epochs": 300}
         else:
             fitting = {"n_hops": 2, "epochs": 100}
