@@ -12,11 +12,12 @@ from afgrl.nn import Progress
 from afgrl.ops.aside import Aside
 from afgrl.steps import plain_step
 from afgrl.train import start, train
-from tests.conftest import communities
+from tests.conftest import communities, weighted
 from tests.test_methods import begun_on
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+graphs = pytest.mark.parametrize("graph", [communities, lambda: weighted(communities())], ids=["plain", "weighted"])
 
 
 def begun(**settings):
@@ -54,8 +55,9 @@ def test_a_recorded_training_has_the_bits_of_one_that_was_not(settings):
 
 @needs_gpu
 @pytest.mark.parametrize("name", [name for name, method in methods().items() if method.trains])
-def test_every_method_trains_on_a_gpu_the_same_recorded_or_not(name):
-    recorded, plain = (begun_on(DEVICE, name, communities(), epochs=8) for _ in range(2))
+@graphs
+def test_every_method_trains_on_a_gpu_the_same_recorded_or_not(name, graph):
+    recorded, plain = (begun_on(DEVICE, name, graph(), epochs=8) for _ in range(2))
     train(*recorded)
     by_plain_steps(*plain)
     for ours, theirs in zip(recorded[0].method.parameters(), plain[0].method.parameters(), strict=True):
@@ -65,12 +67,12 @@ def test_every_method_trains_on_a_gpu_the_same_recorded_or_not(name):
 
 @needs_gpu
 @pytest.mark.parametrize("name", list(methods()))
-def test_every_method_embeds_on_a_gpu_as_on_a_cpu(name):
+@graphs
+def test_every_method_embeds_on_a_gpu_as_on_a_cpu(name, graph):
     """Before the first step, where nothing has been drawn on the device yet."""
-    graph = communities()
     vectors = []
     for device in (DEVICE, torch.device("cpu")):
-        state, inputs = begun_on(device, name, graph, epochs=0, precision="float32")
+        state, inputs = begun_on(device, name, graph(), epochs=0, precision="float32")
         vectors.append(state.method.represent(inputs).cpu())
     assert torch.allclose(*vectors, atol=1e-4)  # products of tf32 units may serve where torch was told so
 
