@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset, load
 from afgrl.data.raw import user_folder
 from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION, Splits
 from afgrl.evaluate import logistic_probe
-from afgrl.graph import csr_from_scipy, csr_to_scipy
 from afgrl.runs import environment, read_embedding
 from benchmarks.headline import RESULTS
 

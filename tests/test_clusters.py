@@ -7,8 +7,8 @@ import scipy.sparse as sp
 import torch
 
 from afgrl.clusters import GIVEN, MODULARITY, Clustering, _fewest, cluster, cluster_run, describe, modularity
+from afgrl.csr import csr_from_scipy
 from afgrl.errors import UserError
-from afgrl.graph import csr_from_scipy
 from afgrl.runs import Run
 
 

@@ -14,8 +14,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from afgrl.csr import csr, csr_to_scipy
 from afgrl.errors import UserError, unknown
-from afgrl.graph import Graph, csr, csr_to_scipy
+from afgrl.graph import Graph
 
 Centrality = Literal["degree", "pagerank", "eigenvector"]
 

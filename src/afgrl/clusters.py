@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.csr import csr_to_scipy
 from afgrl.errors import UserError
-from afgrl.graph import csr_to_scipy
 from afgrl.ops import kmeans, knn
 from afgrl.runs import Run
 

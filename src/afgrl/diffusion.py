@@ -14,8 +14,9 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from afgrl.csr import csr, quiet_sparse
 from afgrl.errors import UserError
-from afgrl.graph import Graph, csr, quiet_sparse
+from afgrl.graph import Graph
 from afgrl.ops import smoothing
 
 # The share of all coefficients that the last term stands for. No power of S is longer than 1, nor is the whole shorter

@@ -15,6 +15,7 @@ from torch import Tensor
 from afgrl import evaluate as evaluation
 from afgrl.clusters import cluster_run
 from afgrl.config import Settings, recipe, resolve
+from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset, load
 from afgrl.data.check import description
 from afgrl.data.files.encode import fitted_from_json
@@ -26,7 +27,6 @@ from afgrl.data.sources import names
 from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
 from afgrl.forecast import warning
-from afgrl.graph import csr_from_scipy, csr_to_scipy
 from afgrl.lessons import lesson_size, teach
 from afgrl.methods import Method, Size, method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from afgrl.csr import csr_from_scipy
 from afgrl.errors import UserError
 
 if TYPE_CHECKING:
@@ -189,35 +187,6 @@ class Graph:
         features_table = np.stack(rows) if rows else np.zeros((0, 1))
         x, ids = _checked_features(features_table), _checked_ids(names, len(names))
         return cls(x, edge_index, ids, directed, torch.tensor(weights))
-
-
-@contextlib.contextmanager
-def quiet_sparse() -> Iterator[None]:
-    """Without the notices, once a process, that CSR is in beta and that its invariants are not checked."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-        yield
-
-
-def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
-    """A CSR tensor, without PyTorch's notices about them."""
-    with quiet_sparse():
-        return torch.sparse_csr_tensor(crow, col, values, size=size, check_invariants=False)
-
-
-def csr_from_scipy(matrix: Any) -> Tensor:
-    """A float32 CSR tensor from any scipy sparse matrix, duplicates summed and columns sorted."""
-    matrix = sp.csr_array(matrix)
-    matrix.sum_duplicates()
-    crow, col = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
-    return csr(crow, col, torch.from_numpy(matrix.data.astype(np.float32)), matrix.shape)
-
-
-def csr_to_scipy(matrix: Tensor) -> sp.csr_array:
-    """The scipy twin of a CSR tensor; it shares the memory."""
-    parts = (matrix.values(), matrix.col_indices(), matrix.crow_indices())
-    return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=(matrix.shape[0], matrix.shape[1]))
 
 
 def _checked_features(x: Any) -> Tensor:

@@ -12,10 +12,10 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
+from afgrl.csr import csr_from_scipy
 from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION, Splits, random_splits
 from afgrl.errors import UserError
 from afgrl.evaluate import adam_probe, classification, logistic_probe
-from afgrl.graph import csr_from_scipy
 
 Digits = tuple[np.ndarray, np.ndarray]
 MakeSplits = Callable[[int, list[tuple[int, int]]], Splits]

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from torch.nn import functional as F
 
+from afgrl.csr import csr_from_scipy
 from afgrl.evaluate import logistic
-from afgrl.graph import csr_from_scipy
 from afgrl.ops import unit_rows
 
 STRENGTHS = (0.25, 4.0, 64.0, 1024.0)

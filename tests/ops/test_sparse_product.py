@@ -3,8 +3,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from afgrl.csr import csr_from_scipy
 from afgrl.errors import AfgrlError
-from afgrl.graph import csr_from_scipy
 from afgrl.ops import smoothing
 from afgrl.ops.sparse_product import COLUMNS, factors, pays, sparse_product
 

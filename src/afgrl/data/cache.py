@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from afgrl.csr import quiet_sparse
 from afgrl.errors import UserError
-from afgrl.graph import quiet_sparse
 
 LAYOUT = 1  # raise when the stored tensors change their meaning: older files are then made again
 

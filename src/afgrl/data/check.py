@@ -10,9 +10,9 @@ import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import connected_components
 
+from afgrl.csr import csr_to_scipy
 from afgrl.data.dataset import Dataset
 from afgrl.data.notes import Notes, some
-from afgrl.graph import csr_to_scipy
 
 MANY_ISOLATED = 0.2  # share of nodes without edges
 HEAVY_HUB = 0.2  # share of all nodes that one node is linked to

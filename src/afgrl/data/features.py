@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from afgrl.graph import csr_from_scipy
+from afgrl.csr import csr_from_scipy
 
 # A non-zero takes 12 bytes in CSR (float32 value, int64 column), an entry of a dense table 4.
 SPARSE_BELOW = 1 / 3

@@ -6,9 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from afgrl.csr import csr_from_scipy
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.errors import unknown
-from afgrl.graph import Graph, csr_from_scipy
+from afgrl.graph import Graph
 
 # Share of non-zero features in the real graphs; word vectors, where none is given, have no zeros.
 DENSITY = {"computers": 0.3477, "photo": 0.3474, "cs": 0.0088, "physics": 0.0039, "cora": 0.0127, "citeseer": 0.0085,

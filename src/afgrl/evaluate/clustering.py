@@ -10,8 +10,8 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
+from afgrl.csr import csr_to_scipy
 from afgrl.evaluate import rows
-from afgrl.graph import csr_to_scipy
 from afgrl.ops import kmeans, unit_rows
 
 BATCH_BYTES = 256 << 20  # of distances to candidate centres at a time

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.errors import UserError
-from afgrl.graph import csr_from_scipy, csr_to_scipy
 
 BLOCK_BYTES = 64 << 20  # of products at a time
 DENSE_FROM = 1 / 3  # share of non-zeros from which CSR (a value and an int64 column each) is no smaller than dense

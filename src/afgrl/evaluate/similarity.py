@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from afgrl.csr import csr_to_scipy
 from afgrl.errors import UserError
 from afgrl.evaluate import rows
-from afgrl.graph import csr_to_scipy
 from afgrl.ops import knn, unit_rows
 
 SPARSE_BLOCK_BYTES = 64 << 20  # of similarities at a time

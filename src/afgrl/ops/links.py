@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from afgrl.graph import Graph, csr
+from afgrl.csr import csr
+from afgrl.graph import Graph
 from afgrl.ops.dispatch import takes_kernels
 from afgrl.ops.propagate import relative_weights, smoothing
 

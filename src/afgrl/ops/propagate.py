@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from afgrl.graph import Graph, csr, csr_from_scipy, csr_to_scipy
+from afgrl.csr import csr, csr_from_scipy, csr_to_scipy
+from afgrl.graph import Graph
 from afgrl.ops.dispatch import is_fast
 from afgrl.ops.sparse_product import SparseBlocks, factors, pays
 

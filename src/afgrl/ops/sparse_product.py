@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.csr import csr_to_scipy
 from afgrl.errors import AfgrlError
-from afgrl.graph import csr_to_scipy
 
 # Columns of W that go through all factors at once: the rows that a factor gathers then come from the L2 cache or near
 # it. Forward and back, CS took 0.5 times as long as with all 1,024 columns at once; 32 and 96 are about as good, 16 and

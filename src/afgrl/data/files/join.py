@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from afgrl.csr import csr_to_scipy
 from afgrl.data.dataset import Dataset
 from afgrl.data.features import compact
 from afgrl.data.files.structure import Structure
 from afgrl.errors import UserError
-from afgrl.graph import Graph, csr_to_scipy
+from afgrl.graph import Graph
 from afgrl.ops.knn import knn
 
 
