@@ -64,6 +64,9 @@ def test_weights_come_along_from_everywhere():
     network.add_edge(0, 1)
     network.add_edge(1, 2, weight=2.0)
     assert weights(Graph.from_networkx(network)) == {ends: weight / 2 for ends, weight in expected.items()}
+    network.add_edge(0, 2, weight="much")
+    with pytest.raises(UserError, match="attribute 'weight' must be a number"):
+        Graph.from_networkx(network)
     frame = pd.DataFrame({"source": list("ab"), "target": list("bc"), "strength": [2.0, 4.0]})
     nodes = pd.DataFrame({"id": list("abc"), "size": [1.0, 2.0, 3.0]})
     assert weights(Graph.from_pandas(nodes, frame, weight="strength")) == expected

@@ -171,7 +171,8 @@ class AFGRL(NodeEmbedder, method="afgrl"):
     (1797, 512)
 
     Parameters are the settings of ``docs/method.md``; besides, ``device`` (``auto``, ``cpu``, ``cuda``) and
-    ``verbose``. After ``fit``: ``embedding_`` [n, d], ``node_ids_`` [n], ``history_``, ``n_features_in_``.
+    ``verbose``. After ``fit``: ``embedding_`` [n, d], ``node_ids_`` [n], ``history_``, ``n_features_in_``,
+    ``weighted_`` (whether edges had weights).
     """
 
 

@@ -183,7 +183,10 @@ class Graph:
             raise UserError(f"The nodes' attribute {features!r} must have one length for all nodes.")
         edges = [(position[u], position[v]) for u, v in graph.edges()]
         edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
-        weights = [float(value) for _, _, value in graph.edges(data=weight, default=1.0)]
+        try:
+            weights = [float(value) for _, _, value in graph.edges(data=weight, default=1.0)]
+        except (TypeError, ValueError):
+            raise UserError(f"The edges' attribute {weight!r} must be a number wherever it is there.") from None
         features_table = np.stack(rows) if rows else np.zeros((0, 1))
         x, ids = _checked_features(features_table), _checked_ids(names, len(names))
         return cls(x, edge_index, ids, directed, torch.tensor(weights))

@@ -186,7 +186,7 @@ class Run:
         return table["cluster"].to_numpy(), self._json("clusters.json")
 
     def save_map(self, name: str, points: np.ndarray) -> None:
-        """The vectors in the plane, [n, 2], by t-SNE or UMAP."""
+        """The vectors in the plane, [n, 2], by a map of that name."""
         flat = np.ascontiguousarray(points, dtype=np.float32)
         self._replace(f"map-{name}.npy", lambda path: save_npy(path, flat))
 

@@ -299,6 +299,13 @@ def test_weights_of_edges_are_read_added_and_told(folder):
     assert "logarithms of such weights" in " ".join(sentences(dataset, "suspicious"))
 
 
+def test_weights_of_a_matrix_may_be_ignored(tmp_path):
+    file = tmp_path / "matrix.npz"
+    sp.save_npz(file, sp.csr_array(np.array([[0, 1, 0], [1, 0, 2], [0, 2, 0]])))
+    assert sorted(load(str(file)).graph.edge_weight.tolist()) == [1, 1, 2, 2]
+    assert load(str(file), options=Options(weight="none")).graph.edge_weight is None
+
+
 def test_weights_that_are_all_alike_make_no_difference(folder):
     (folder / "edges.csv").write_text("from,to,strength\nann,bob,3\nbob,cy,3\nbob,cy,3\n")
     dataset = load(str(folder), options=Options(weight="strength"))
@@ -312,6 +319,7 @@ def test_weights_of_a_pyg_file(tmp_path):
     file = tmp_path / "data.pt"
     torch.save({"x": torch.eye(3), "edge_index": edges, "edge_weight": weight}, file)
     assert load(str(file)).graph.edge_weight.tolist() == weight.tolist()
+    assert load(str(file), options=Options(weight="none")).graph.edge_weight is None
     torch.save({"x": torch.eye(3), "edge_index": edges, "edge_weight": weight[:2]}, file)
     with pytest.raises(UserError, match=r"4 edges in .*, but 2 weights"):
         load(str(file))

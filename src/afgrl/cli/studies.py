@@ -56,7 +56,7 @@ def bench(
 
 @command
 def reproduce(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="table1 to table4, figure-…, claims, choice or all.")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="all, overview, claims, choice, table1 to 4, figure-…")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the results and the trainings.")] = Path("reproduction"),
     datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
     methods: Annotated[str, typer.Option("--methods", help="Names, separated by commas.")] = "",

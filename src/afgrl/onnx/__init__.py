@@ -43,6 +43,8 @@ def export(run: Run, file: Path) -> dict[str, str]:
         "features": str(method.size.n_features),
         "edge_index": "both directions, without self-loops",
     }
+    if run.learned_from_weights:
+        says["edge_weight"] = "above 0, the same in both directions"
     model.metadata_props.update(says)
 
     def write(path: Path) -> None:

@@ -65,7 +65,8 @@ def _npz(path: Path, options: Options, fitted: Fitted) -> Dataset:
     nodes = pa.table({"id": np.arange(matrix.shape[0])})
     if options.nodes:
         raise UserError("A matrix has no ids to match --nodes with; give the edges as a table.")
-    return graph_of_tables(nodes, edges, fitted=fitted, name=path.stem, where=(path.name, path.name))
+    told = Options(weight=options.weight)
+    return graph_of_tables(nodes, edges, told, fitted=fitted, name=path.stem, where=(path.name, path.name))
 
 
 def _names(path: Path) -> set[str]:
@@ -174,7 +175,7 @@ def _pyg(path: Path, options: Options, fitted: Fitted) -> Dataset:
         columns["label"] = y.numpy()
     ends = pa.table({"source": edges[0].numpy(), "target": edges[1].numpy(), **_pyg_weights(stored, path)})
     features = None if x is None else (x.to_dense() if x.layout != torch.strided else x).numpy()
-    own = Options(id="id", label=options.label or ("label" if "label" in columns else None))
+    own = Options(id="id", label=options.label or ("label" if "label" in columns else None), weight=options.weight)
     return graph_of_tables(
         pa.table(columns), ends, own, features=features, fitted=fitted, name=path.stem, where=(path.name, path.name)
     )
