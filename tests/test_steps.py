@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from afgrl.config import resolve
-from afgrl.methods import methods
+from afgrl.methods import afgrl, methods
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.nn import Progress
 from afgrl.ops.aside import Aside
@@ -42,6 +42,7 @@ def by_plain_steps(state, inputs):
         {"refresh_every": 1, "warm_start": False},
         {"refresh_every": 3},
         {"positives": "knn+adj"},
+        {"search": "clusters"},
         {"precision": "float32"},
     ],
 )
@@ -113,6 +114,39 @@ def test_kinds_of_steps():
     assert kinds == ["first search", "reuse", "search", "reuse"]
     for settings in ({"n_layers": 2}, {"positives": "clusters"}, {"kmeans_backend": "faiss"}):
         assert begun(**settings)[0].method.recordable() is None
+
+
+def test_a_search_in_clusters_is_not_recorded_but_the_steps_between_searches_are():
+    state, inputs = begun(refresh_every=2, search="clusters")
+    assert state.method.recordable() is None
+    plain_step(state.method, state.optimizer, state.rng, inputs)
+    state.method.after_step(Progress(1, 2))
+    assert state.method.recordable() == "reuse"
+
+
+@pytest.mark.parametrize("search", ["exact", "clusters"])
+def test_clusters_are_read_only_once_they_are_there(monkeypatch, search):
+    """On a GPU they are made beside the rest, and what reads them earlier finds anything."""
+    joined = []
+
+    class Watched(Aside):
+        def join(self):
+            joined.append(True)
+            super().join()
+
+    def reads_nothing_early(read, clusters_at):
+        def watched(*args):
+            assert args[clusters_at] is None or joined
+            return read(*args)
+
+        return watched
+
+    monkeypatch.setattr(afgrl, "Aside", Watched)
+    monkeypatch.setattr(afgrl, "nearest", reads_nothing_early(afgrl.nearest, clusters_at=-1))
+    monkeypatch.setattr(afgrl, "confirm", reads_nothing_early(afgrl.confirm, clusters_at=-2))
+    state, inputs = begun(search=search)
+    plain_step(state.method, state.optimizer, state.rng, inputs)
+    assert joined
 
 
 def test_what_is_kept_stays_in_its_place():

@@ -166,6 +166,8 @@ class AFGRLMethod(Method):
             return None
         if not self._is_due():
             return "reuse"
+        if config.search == "clusters":  # whose sizes follow the data too
+            return None
         return "search" if self.centres is not None or config.positives not in CLUSTERED else "first search"
 
     def after_step(self, progress: Progress) -> None:
@@ -213,6 +215,7 @@ class AFGRLMethod(Method):
             return
         groups = None
         if labels is not None and self.centres is not None and config.looks_into_clusters(n, h.device):
+            clustering.join()
             groups = Groups(labels[0], self.centres[0])
         src, dst = nearest(h, t, config.n_neighbors, config.include_self, config.precision, groups)
         self.matrix = _in_place(self.matrix, pair_matrix(src, dst, n))  # sorts, while the clustering still runs

@@ -22,7 +22,7 @@ def knn_in_clusters(
         raise UserError("Queries, keys and labels must be of the same nodes.")
     query, key, centres = F.normalize(query), F.normalize(key), F.normalize(centres)
     order = labels.argsort(stable=True)
-    start = torch.searchsorted(labels[order], torch.arange(n_clusters + 1, device=labels.device)).tolist()
+    start = torch.searchsorted(labels[order], torch.arange(n_clusters + 1).to(labels)).tolist()
     members = [order[start[c] : start[c + 1]] for c in range(n_clusters)]
     near = (centres @ centres.T).fill_diagonal_(torch.inf).argsort(dim=1, descending=True).tolist()
     index = torch.empty(n, k, dtype=torch.int64, device=query.device)
