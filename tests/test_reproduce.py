@@ -17,6 +17,8 @@ from afgrl.reproduce import (
     RESULTS,
     choice,
     claims,
+    curves,
+    figure_dimension,
     figure_ratio,
     figure_tsne,
     layout,
@@ -347,6 +349,29 @@ def test_a_claim_holds_in_part_or_not_by_rule(monkeypatch):
     assert rows["clusters alone are worse than every other rule"][1:4:2] == ["holds", "photo -10.00, cs -10.00"]
     assert rows["AFGRL gains from a larger D where others saturate"][1] == "holds"
     assert rows["AFGRL's classes stand further apart than GCA's (silhouette)"][1] == "not measured"
+
+
+def test_half_a_curve_proves_no_claim(monkeypatch):
+    monkeypatch.setattr(Scope, "at_hand", lambda self, wanted: ["photo"])
+    scope = Scope(("photo",), ("afgrl", "bgrl"))
+    cells = figure_dimension.cells(scope)
+    records = {cell: record(80.0 + place) for place, cell in enumerate(cells)}
+    assert claims._dimension(scope, records, "label-free").measured == "photo afgrl +2.00, bgrl +2.00"
+    del records[cells[0]]
+    assert claims._dimension(scope, records, "label-free").verdict == "not measured"
+
+
+def test_a_method_that_fails_does_not_flatten_the_others():
+    found = {
+        ("photo", "afgrl", "paper"): [(32, 92.0, 0.1), (64, 93.0, 0.1)],
+        ("photo", "gca", "paper"): [(32, 27.0, 1.0), (64, 91.0, 0.1)],
+        ("cs", "bgrl", "paper"): [(32, 91.0, 0.1), (64, 92.0, 0.1)],
+    }
+    figure = curves.picture(found, "D", doubling=True)
+    bottom, top = figure.axes[0].get_ylim()
+    assert 27 < bottom < 91 < 93 < top
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["afgrl", "gca", "bgrl"]
 
 
 def test_a_claim_without_records_is_not_measured(monkeypatch):

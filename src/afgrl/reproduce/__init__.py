@@ -126,7 +126,7 @@ def _with_notes(result: Result, n_wanted: int, records: Records) -> Result:
             device = record["environment"]["device"]
             seconds[device] = seconds.get(device, 0.0) + record["seconds"]
         told = ", ".join(f"{spent:,.0f} s on {device}" for device, spent in seconds.items())
-        notes.append(f"{len(records)} trainings took {told}, without their evaluation.")
+        notes.append(f"{len(records)} trainings took {told} by their own clocks, without their evaluation.")
     if n_wanted > len(records):
         notes.append(f"{n_wanted - len(records)} of {n_wanted} trainings are not there; what needs them is left out.")
     return replace(result, notes=notes)

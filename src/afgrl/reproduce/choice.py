@@ -31,6 +31,7 @@ def result(scope: Scope, records: Records) -> Result:
         *scope.absent(paper.DATASETS),
         "Both columns are the paper's protocol; they differ in the epoch alone. The epoch of a classifier is picked by "
         "validation accuracy, that of clusters and of similar nodes by the score that is reported, on all labels.",
+        pictures.FRAME_NOTE,
     ]
     found = {
         (dataset, method): looked
@@ -75,9 +76,10 @@ def _picture(found: dict[tuple[str, str], list[Record]], score: scores.Score) ->
             for record in found.get((dataset, method), [])[:1]:
                 shares = [100 * look["epoch"] / record["epochs"] for look in record["looks"]]
                 pictures.line(ax, place, shares, [look[score.name] for look in record["looks"]], method)
+        if score.task == "classification":
+            pictures.frame(ax)
         ax.set_title(dataset, fontsize=9)
         ax.set_xlabel("% of the training", fontsize=8)
         ax.set_ylabel(score.title, fontsize=8)
-    for ax in axes[:1]:
-        pictures.legend(figure, ax)
+    pictures.legend(figure)
     return figure

@@ -131,10 +131,9 @@ def _dimension(scope: Scope, records: Records, protocol: str) -> Finding:
     for dataset in scope.at_hand(paper.DATASETS):
         gains = {}
         for method in figure_dimension.chosen(scope):
-            points = curves.curve(
-                scope, records, dataset, method, "n_components", figure_dimension.widths(scope), protocol
-            )
-            if len(points) > 1:
+            widths = figure_dimension.widths(scope)
+            points = curves.curve(scope, records, dataset, method, "n_components", widths, protocol)
+            if len(points) == len(widths) > 1:
                 gains[method] = points[-1][1] - points[(len(points) - 1) // 2][1]
         if "afgrl" in gains and len(gains) > 1:
             held.append(gains["afgrl"] > max(0.0, *(gain for method, gain in gains.items() if method != "afgrl")))

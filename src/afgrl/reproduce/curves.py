@@ -67,11 +67,12 @@ def picture(curves: dict[tuple[str, str, str], Curve], label: str, *, doubling: 
             if points:
                 x, y, spread = zip(*points, strict=True)
                 pictures.line(ax, place, x, y, method, spread)
+        pictures.frame(ax)
         if doubling:
             pictures.doubling(ax, sorted({value for points in curves.values() for value, _, _ in points}))
         ax.set_title(f"{dataset}, {protocol}", fontsize=9)
         ax.set_xlabel(label, fontsize=8)
         ax.set_ylabel("accuracy %", fontsize=8)
-    if axes and len(methods) > 1:
-        pictures.legend(figure, axes[0])
+    if len(methods) > 1:
+        pictures.legend(figure)
     return figure

@@ -51,6 +51,5 @@ def _picture(found: dict[tuple[str, str, str], curves.Curve]) -> Figure:
         ax.set_xticks(range(len(RULES)), list(RULES.values()), rotation=20, ha="right")
         ax.set_title(dataset, fontsize=9)
         ax.set_ylabel("accuracy %", fontsize=8)
-    if axes:
-        pictures.legend(figure, axes[0])
+    pictures.legend(figure)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afgrl.reproduce import curves, paper
+from afgrl.reproduce import curves, paper, pictures
 from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.result import Records, Result, Scope
 
@@ -32,10 +32,11 @@ def result(scope: Scope, records: Records) -> Result:
         for method in chosen(scope)
     }
     title = "Figure: accuracy against the width D of the embedding"
-    pictures = {"dimension": lambda: curves.picture(found, "D", doubling=True)}
+    drawn = {"dimension": lambda: curves.picture(found, "D", doubling=True)}
     notes = [
         *scope.absent(paper.DATASETS),
         *scope.grid_notes,
         "Other widths (predictor, first layer) stay as published. The paper gives no numbers.",
+        pictures.FRAME_NOTE,
     ]
-    return Result(title, [curves.table(title, "D", found)], pictures, notes)
+    return Result(title, [curves.table(title, "D", found)], drawn, notes)

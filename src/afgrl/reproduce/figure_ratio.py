@@ -84,5 +84,5 @@ def _picture(shares: dict[str, list[list[float]]]) -> Figure:
         ax.set_title(dataset, fontsize=9)
         ax.set_xlabel("k", fontsize=8)
         ax.set_ylabel("same label", fontsize=8)
-    pictures.legend(figure, axes[0], 3)
+    pictures.legend(figure, 3)
     return figure

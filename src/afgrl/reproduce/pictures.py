@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
@@ -12,6 +13,8 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PANEL = (3.4, 2.7)  # inches
+REACH = 0.2  # of the best value: how far down a panel goes
+FRAME_NOTE = "A line that leaves its panel goes on below; the table has all values."
 
 
 def panels(count: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
@@ -44,7 +47,15 @@ def doubling(ax: Axes, values: Sequence[float]) -> None:
     ax.xaxis.set_major_formatter(ScalarFormatter())
 
 
-def legend(figure: Figure, ax: Axes, columns: int = 4) -> None:
+def frame(ax: Axes) -> None:
+    """Leaves out what is far below the best: a line that fails would flatten all others."""
+    values = [value for line in ax.lines for value in np.asarray(line.get_ydata()).tolist()]
+    if values and min(values) < (1 - REACH) * max(values):
+        ax.set_ylim((1 - REACH) * max(values), (1 + REACH / 20) * max(values))
+
+
+def legend(figure: Figure, columns: int = 4) -> None:
     """One legend for all panels, above them."""
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
+    shown = {label: handle for ax in figure.axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if shown:
+        figure.legend(shown.values(), shown, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
