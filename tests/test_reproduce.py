@@ -28,7 +28,7 @@ from afgrl.reproduce import (
     table2,
     versions,
 )
-from afgrl.reproduce.cells import QUICK, Cell, measure
+from afgrl.reproduce.cells import GRID, QUICK, THOROUGH, Cell, measure
 from afgrl.reproduce.result import Scope, seeds_of
 from afgrl.reproduce.store import Store, run_all
 from tests.test_cli import afgrl
@@ -95,6 +95,17 @@ def test_tables_share_their_trainings():
     cells = [RESULTS[name].cells(scope) for name in ("table2", "table3", "table4")]
     assert cells[0] == cells[1] == cells[2]
     assert len(cells[0]) == 4  # AFGRL with two recipes
+
+
+def test_in_a_grid_published_settings_are_looked_at_no_more_often_than_others(monkeypatch):
+    monkeypatch.setattr(Scope, "at_hand", lambda self, wanted: ["photo"])
+    scope = Scope(("photo",), ("afgrl", "gca"), seeds=2, grid_seeds=1)
+    grids = [RESULTS[name].cells(scope) for name in ("table1", "figure-sensitivity", "figure-ablation")]
+    assert {cell.effort for cells in grids for cell in cells} == {GRID}
+    published = [cell for cell in grids[1] if not cell.settings]
+    assert len(published) == 2  # as one value of k, and of M
+    assert set(published) <= set(grids[0]) & set(grids[2])  # one training serves them all
+    assert {cell.effort for cell in table2.cells(scope)} == {THOROUGH}
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def reproduce(
         raise UserError("There must be at least one seed and one worker.")
     store = Store(out / "runs", data_dir, trains=not kept)
     scope = Scope(
-        tuple(datasets), tuple(methods or known_methods()), seeds, grid_seeds, quick, data_dir,
-        lambda cell: store.vectors(cell, device),
+        tuple(datasets), tuple(methods or known_methods()), seeds, grid_seeds, quick, data_dir=data_dir,
+        vectors=lambda cell: store.vectors(cell, device),
     )  # fmt: skip
     wanted = {name: RESULTS[name].cells(scope) for name in names}
     records = run_all([cell for cells in wanted.values() for cell in cells], store, device, workers=workers, say=say)

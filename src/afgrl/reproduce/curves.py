@@ -20,7 +20,7 @@ def cells(
     scope: Scope, datasets: Sequence[str], methods: Sequence[str], setting: str, values: Sequence[Any]
 ) -> list[Cell]:
     return [
-        scope.cell(dataset, method, seed, **scope.in_grid(method), **{setting: value})
+        scope.grid.cell(dataset, method, seed, **scope.in_grid(method), **{setting: value})
         for dataset in datasets
         for method in methods
         for value in values

@@ -29,7 +29,7 @@ TASKS = (("classification", "accuracy"), ("clustering", "nmi"))
 
 def cells(scope: Scope) -> list[Cell]:
     return [
-        scope.cell(dataset, method, seed, **settings)
+        scope.grid.cell(dataset, method, seed, **settings)
         for dataset in scope.at_hand(paper.SENSITIVITY_DATASETS)
         for method in (*AUGMENTED, "afgrl")
         if method in scope.methods
