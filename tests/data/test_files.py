@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from datetime import datetime
 
 import networkx as nx
 import numpy as np
@@ -143,6 +144,37 @@ def test_lists_of_numbers_and_dates(tmp_path):
     assert dataset.feature_names == ["v[0]", "v[1]", "day", "at"]
     np.testing.assert_allclose(dataset.graph.x.to_dense()[3], 0)  # a node without columns
     assert any("'lasts'" in sentence for sentence in sentences(dataset, "repaired"))
+
+
+def test_dates_and_truths_of_a_csv_are_numbers_as_those_of_a_parquet_are(tmp_path):
+    days = ["2020-01-01", "2020-01-02 12:00", "2020-01-03T13:00:00+01:00", "2020-01-05T00:00:00Z"]
+    (tmp_path / "nodes.csv").write_text(
+        "id,born,active\n" + "".join(f"{i},{day},{'TRUE' if i % 2 else 'false'}\n" for i, day in enumerate(days))
+    )
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n2,3\n")
+    dataset = load(str(tmp_path))
+    assert dataset.feature_names == ["born", "active"]
+    assert {"'born' of nodes.csv: dates.", "'active' of nodes.csv: true or false."} <= {
+        *sentences(dataset, "understood")
+    }
+    born, active = dataset.graph.x.to_dense().T
+    hours = np.array([0, 36, 60, 96])
+    np.testing.assert_allclose(born, (hours - hours.mean()) / hours.std(), atol=1e-6)
+    np.testing.assert_allclose(active, [-1, 1, -1, 1])
+    # New nodes are read as the old ones were, from whatever file.
+    new = pa.table({"born": [datetime(2020, 1, 2, 12)], "active": [True]})
+    np.testing.assert_allclose(dataset.reading.encoder.encode(new).toarray(), [[born[1], 1]], atol=1e-6)
+
+
+def test_a_cell_that_is_no_date_counts_as_missing(tmp_path):
+    rows = [f"{i},2021-03-{i + 1:02},\n" for i in range(24)] + ["24,2021-13-01,\n", "25,,\n", "26,soon,\n"]
+    (tmp_path / "nodes.csv").write_text("id,born,empty\n" + "".join(rows))
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    dataset = load(str(tmp_path))
+    assert dataset.feature_names == ["born", "born is missing"]
+    assert dataset.graph.x.to_dense()[:, 1].tolist() == [0.0] * 24 + [1.0] * 3
+    assert any("no dates, and count as missing: 2, '2021-13-01' in row 25 first" in each
+               for each in sentences(dataset, "repaired"))  # fmt: skip
 
 
 def test_an_edge_list_with_comments_keeps_its_commas(tmp_path):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.files.ids import names_of
-from afgrl.data.files.kinds import as_numbers
+from afgrl.data.files.numbers import as_numbers
 from afgrl.data.files.options import Options
 from afgrl.data.files.roles import end_columns, weight_column
 from afgrl.data.notes import Notes, some

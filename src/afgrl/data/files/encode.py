@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from afgrl.data.files.kinds import Kind, as_numbers, as_text, as_vectors
+from afgrl.data.files.kinds import Kind, as_text, as_vectors
+from afgrl.data.files.numbers import Form, as_numbers, form_of
 from afgrl.data.files.structure import Structure
 from afgrl.errors import UserError
 
@@ -32,25 +33,27 @@ class Number:
     mean: float
     scale: float
     lacking: bool
+    form: Form = "number"
 
     @classmethod
     def fit(cls, name: str, column: pa.ChunkedArray) -> Self:
-        values = as_numbers(column)
+        form, _ = form_of(column)
+        values = as_numbers(column, form)
         known = values[np.isfinite(values)]
         if not len(known):
             known = np.zeros(1)
         lacking = len(known) < len(values)
         if known.min() >= 0 and (known == 0).mean() >= MOSTLY_ZERO:
-            return cls(name, 0.0, float(known.max()) or 1.0, lacking)
+            return cls(name, 0.0, float(known.max()) or 1.0, lacking, form)
         scaler = StandardScaler().fit(known[:, None])
-        return cls(name, float(scaler.mean_[0]), float(scaler.scale_[0]), lacking)
+        return cls(name, float(scaler.mean_[0]), float(scaler.scale_[0]), lacking, form)
 
     @property
     def names(self) -> list[str]:
         return [self.name, f"{self.name} is missing"] if self.lacking else [self.name]
 
     def encode(self, column: pa.ChunkedArray) -> sp.csr_array:
-        values = as_numbers(column)
+        values = as_numbers(column, self.form)
         unknown = ~np.isfinite(values)
         with np.errstate(over="ignore"):
             scaled = np.where(unknown, 0, (values - self.mean) / self.scale).astype(np.float32)

@@ -8,17 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from afgrl.data.files.numbers import NEARLY_ALL, Form, as_numbers, form_of, is_plain_number, is_text
 from afgrl.data.files.options import Kind
 from afgrl.data.notes import Notes
 from afgrl.errors import UserError
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(inf|Inf|INF)(inity)?$"
-NEARLY_ALL = 0.95  # a column of numbers may hold so few cells that are none
 FEW_VALUES = 50  # a column of so few different words is one of categories,
 SHARE_OF_VALUES = 0.1  # as is one where a value stands in ten rows on average
 WORDS = 2.5  # on average in a cell that is text
 
-__all__ = ["Kind", "as_numbers", "as_text", "as_vectors", "choose_kinds"]
+PLURAL = {
+    "number": "numbers", "date": "dates", "truth": "true or false", "category": "categories", "text": "text",
+    "vector": "lists of numbers",
+}  # fmt: skip
+NO: dict[Form, str] = {"number": "no numbers", "date": "no dates", "truth": "neither true nor false"}
+
+__all__ = ["Kind", "as_text", "as_vectors", "choose_kinds"]
 
 
 def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where: str) -> dict[str, str]:
@@ -34,17 +39,16 @@ def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where:
             kinds[name] = kind
     groups: dict[str, list[str]] = {}
     for name, kind in kinds.items():
-        groups.setdefault(kind, []).append(name)
+        groups.setdefault(form_of(table[name])[0] if kind == "number" else kind, []).append(name)
     for kind, names in groups.items():
-        plural = {"number": "numbers", "category": "categories", "text": "text", "vector": "lists of numbers"}[kind]
-        notes.understood(f"{_quoted(names)} of {where}: {plural}.")
+        notes.understood(f"{_quoted(names)} of {where}: {PLURAL[kind]}.")
     return kinds
 
 
 def _as_told(name: str, column: pa.ChunkedArray, kind: Kind, where: str) -> str:
     if kind == "number" and _is_list(column.type):
         return "vector"
-    if kind == "number" and (share := _share_of_numbers(column)) < NEARLY_ALL:
+    if kind == "number" and (share := form_of(column)[1]) < NEARLY_ALL:
         raise UserError(f"The column {name!r} of {where} is to be numbers, but only {share:.0%} of its cells are.")
     return kind
 
@@ -56,18 +60,17 @@ def _guess(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
         return "ignore"
     if _is_list(column.type):
         return _guess_list(name, column, notes, where)
-    if _is_plain_number(column.type):
+    if is_plain_number(column.type):
         return "number"
-    if not _is_text(column.type):
+    if not is_text(column.type):
         notes.repaired(f"The column {name!r} of {where} holds {column.type}, which is no feature, and is left out.")
         return "ignore"
-    share = _share_of_numbers(column)
+    form, share = form_of(column)
     if share >= NEARLY_ALL:
-        if share < 1:
-            values = as_numbers(column)
-            bad = np.flatnonzero(np.isnan(values) & ~column.is_null().to_numpy())
+        bad = np.flatnonzero(np.isnan(as_numbers(column, form)) & ~column.is_null().to_numpy())
+        if share < 1 and len(bad):
             notes.repaired(
-                f"Cells in column {name!r} of {where} that are no numbers, and count as missing: {len(bad):,}, "
+                f"Cells in column {name!r} of {where} that are {NO[form]}, and count as missing: {len(bad):,}, "
                 f"{column[int(bad[0])].as_py()!r} in row {bad[0] + 1} first."
             )
         return "number"
@@ -97,18 +100,6 @@ def _guess_list(name: str, column: pa.ChunkedArray, notes: Notes, where: str) ->
     return "vector"
 
 
-def as_numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """Float64; what is missing, infinite or no number is NaN."""
-    if _is_text(column.type):
-        text = pc.utf8_trim_whitespace(as_text(column))
-        is_number = pc.match_substring_regex(text, NUMBER)
-        column = pc.cast(pc.if_else(is_number, text, pa.scalar(None, pa.string())), pa.float64())
-    elif _is_date(column.type):
-        column = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
-    values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.where(np.isfinite(values), values, np.nan)
-
-
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(column, pa.string())
 
@@ -116,35 +107,12 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def as_vectors(column: pa.ChunkedArray) -> np.ndarray:
     """[rows, length] of a column of lists; NaN where there is none."""
     lengths = pc.unique(pc.list_value_length(column).drop_null()).to_pylist()
-    if len(lengths) != 1 or not lengths[0] or not _is_plain_number(column.type.value_type):
+    if len(lengths) != 1 or not lengths[0] or not is_plain_number(column.type.value_type):
         raise UserError("The lists of a column must have one length and hold nothing but numbers.")
     rows = np.full((len(column), lengths[0]), np.nan)
     flat = pc.cast(pc.list_flatten(column), pa.float64()).to_numpy(zero_copy_only=False)
     rows[column.is_valid().to_numpy()] = flat.reshape(-1, lengths[0])
     return rows
-
-
-def _share_of_numbers(column: pa.ChunkedArray) -> float:
-    filled = len(column) - column.null_count
-    if not _is_text(column.type):
-        return 1.0 if _is_plain_number(column.type) else 0.0
-    text = pc.utf8_trim_whitespace(as_text(column))
-    return (pc.sum(pc.match_substring_regex(text, NUMBER)).as_py() or 0) / max(filled, 1)
-
-
-def _is_plain_number(kind: pa.DataType) -> bool:
-    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(test(kind) for test in known) or _is_date(kind)
-
-
-def _is_date(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def _is_list(kind: pa.DataType) -> bool:
