@@ -177,6 +177,37 @@ def test_a_cell_that_is_no_date_counts_as_missing(tmp_path):
                for each in sentences(dataset, "repaired"))  # fmt: skip
 
 
+def test_a_word_for_nothing_is_no_value_but_may_be_an_id(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,size,kind,label\nNA,1,None,x\nDE,NULL,big,y\nFR,3,big,n/a\n")
+    (tmp_path / "edges.csv").write_text("source,target\nNA,DE\nDE,FR\nDE,NULL\n,FR\n")
+    dataset = load(str(tmp_path))
+    assert dataset.graph.ids.tolist() == ["NA", "DE", "FR"]  # no country NULL
+    assert dataset.graph.n_edges == 2
+    assert dataset.feature_names == ["size", "size is missing", "kind=big"]
+    assert dataset.y.tolist() == [0, 1, -1]
+    frame = pd.DataFrame({"id": ["a", "b"], "kind": pd.Categorical(["None", "big"]), "v": [1, 2]})
+    assert Graph.from_pandas(frame, pd.DataFrame({"source": ["a"], "target": ["b"]})).n_features == 2
+
+
+@pytest.mark.parametrize("before", ["\n", "\r\n\n"])
+def test_empty_lines_before_the_header_are_skipped(tmp_path, before):
+    (tmp_path / "nodes.csv").write_bytes((before + "id,v\na,1\nb,2\n").encode())
+    (tmp_path / "edges.csv").write_bytes((before + "source,target\na,b\n").encode())
+    assert load(str(tmp_path)).graph.ids.tolist() == ["a", "b"]
+
+
+def test_lines_are_counted_as_an_editor_does_after_comments_too(tmp_path):
+    (tmp_path / "edges.tsv").write_text("# one\n# two\nsource\ttarget\na\tb\n\n# more\nb\tc\td\n")
+    with pytest.raises(UserError, match=r"line 7: expected 2 cells, found 3"):
+        load(str(tmp_path / "edges.tsv"))
+
+
+def test_an_encoding_may_be_written_in_capitals(folder):
+    for name, text in (("nodes", NODES), ("edges", EDGES)):
+        (folder / f"{name}.csv").write_text(text, encoding="utf-16")
+    assert load(str(folder), options=Options(encoding="UTF-16")).graph.n == load(str(folder)).graph.n
+
+
 def test_an_edge_list_with_comments_keeps_its_commas(tmp_path):
     (tmp_path / "edges.txt").write_text("# roads\nfrom,to\nNew York,Paris\nParis,Oslo\n")
     assert load(str(tmp_path / "edges.txt")).graph.ids.tolist() == ["New York", "Paris", "Oslo"]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afgrl.data.files.ids import names_of
+from afgrl.data.files.ids import known_cells, names_of
 from afgrl.data.files.numbers import as_numbers
 from afgrl.data.files.options import Options
 from afgrl.data.files.roles import end_columns, weight_column
@@ -26,7 +26,7 @@ def ends_of(
     source, target = end_columns(table, options, notes, place)
     weight = _weights(table, options, notes, place)
     keep = np.ones(table.num_rows, dtype=bool) if weight is None else weight > 0  # leaves out what is no number too
-    ends = [names_of(table[column]) for column in (source, target)]
+    ends = [known_cells(names_of(table[column]), but=own) for column in (source, target)]
     whole = ~(ends[0].is_null().to_numpy() | ends[1].is_null().to_numpy())
     if not whole.all():
         first = (~whole).argmax() + 1

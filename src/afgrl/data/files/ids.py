@@ -7,8 +7,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.files.kinds import as_text
+from afgrl.data.files.numbers import is_text
 from afgrl.data.notes import Notes
 from afgrl.errors import UserError
+
+# An id may be one of these: NA is Namibia.
+WORDS_FOR_NOTHING = pa.array(["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"])
+
+
+def known_cells(column: pa.ChunkedArray, but: pa.ChunkedArray | None = None) -> pa.ChunkedArray:
+    """A column whose words for nothing are null, those apart that occur in ``but``."""
+    if not is_text(column.type):
+        return column
+    words = WORDS_FOR_NOTHING
+    if but is not None:
+        words = words.filter(pc.invert(pc.is_in(words, value_set=but.combine_chunks())))
+    text = as_text(column)
+    nothing = pc.is_in(pc.utf8_trim_whitespace(text), value_set=words)
+    return pc.if_else(nothing, pa.scalar(None, pa.string()), text) if pc.any(nothing).as_py() else column
 
 
 def names_of(column: pa.ChunkedArray) -> pa.ChunkedArray:

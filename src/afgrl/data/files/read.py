@@ -18,7 +18,6 @@ from afgrl.errors import UserError
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES)
-MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"]
 MOST_COLUMNS = 100_000
 MOST_UNPACKED = 8 << 30  # bytes that a packed file may become
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -30,7 +29,7 @@ def suffix(path: Path) -> str:
 
 
 def read_table(path: Path, *, encoding: str | None = None, edges: bool = False) -> pa.Table:
-    """The table of a file. Cells of CSV stay text, so that an id such as 007 is not a number; missing ones are null.
+    """The table of a file. Cells of CSV stay text, so that an id such as 007 is not a number; empty ones are null.
 
     ``edges``: the file may do without a header and with spaces between its columns, as edge lists often do.
     """
@@ -73,9 +72,10 @@ def _csv(path: Path, encoding: str | None, *, edges: bool) -> pa.Table:
     with opened(path) as file:
         head = file.read(1 << 20)
     encoding = encoding or next((name for mark, name in MARKS.items() if head.startswith(mark)), "utf-8")
+    encoding = encoding.lower()
     if b"\0" in head and not encoding.startswith("utf-16"):
         raise UserError(f"The file {path} is not text: it holds zero bytes.")
-    first, commented = _first_row(path, _text(path, head, encoding), edges=edges)
+    lines_before, first, commented = _first_row(path, _text(path, head, encoding), edges=edges)
     delimiter = _delimiter(path, first)
     cells = first.split() if delimiter == " " else next(csv.reader([first], delimiter=delimiter))
     cells = [cell.strip() for cell in cells]
@@ -89,7 +89,7 @@ def _csv(path: Path, encoding: str | None, *, edges: bool) -> pa.Table:
         if edges and (commented or delimiter == " "):
             source = _clean_edge_list(path, file.read(), encoding, delimiter)
             encoding, delimiter = "utf-8", "\t" if delimiter == " " else delimiter
-        return _parsed(path, source, names, delimiter, encoding, skip=0 if headless else 1)
+        return _parsed(path, source, names, delimiter, encoding, skip=lines_before + (not headless))
 
 
 def _parsed(path: Path, source: Any, names: list[str], delimiter: str, encoding: str, *, skip: int) -> pa.Table:
@@ -106,18 +106,29 @@ def _parsed(path: Path, source: Any, names: list[str], delimiter: str, encoding:
             pc.ReadOptions(column_names=names, skip_rows=skip, encoding=encoding, use_threads=False),
             pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note),
             pc.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), null_values=MISSING, strings_can_be_null=True,
+                column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
             ),
         )  # fmt: skip
     except (pa.ArrowException, UnicodeError) as error:
         if bad:
             row = bad[0]
-            where = f", line {row.number}" if row.number is not None else ""
+            where = "" if row.number is None else f", line {_line(source, encoding, skip, row.number)}"
             raise UserError(
                 f"{path}{where}: expected {row.expected_columns} cells, found {row.actual_columns}: {_short(row.text)}."
             ) from None
         raise _unreadable(path, encoding, error) from None
+
+
+def _line(source: Any, encoding: str, skip: int, number: int) -> int:
+    """The line of a row in the file: its number counts no empty line but those that were skipped."""
+    source.seek(0)
+    filled = skip
+    for line, text in enumerate(io.TextIOWrapper(source, encoding), 1):
+        filled += line > skip and bool(text.strip())
+        if filled == number:
+            return line
+    return number
 
 
 def _text(path: Path, head: bytes, encoding: str) -> str:
@@ -147,13 +158,14 @@ def _unreadable(path: Path, encoding: str, error: Exception) -> UserError:
     return UserError(f"The file {path} cannot be read as a table: {first_line(error)}.")
 
 
-def _first_row(path: Path, text: str, *, edges: bool) -> tuple[str, bool]:
-    """The first row, after the comments that edge lists begin with, and whether there were any."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    rows = [line for line in lines if not (edges and line.lstrip().startswith(("#", "%")))]
-    if not rows:
+def _first_row(path: Path, text: str, *, edges: bool) -> tuple[int, str, bool]:
+    """How many lines stand before the first row, that row, and whether there are comments, as in edge lists."""
+    lines = text.splitlines()
+    comments = {i for i, line in enumerate(lines) if edges and line.lstrip().startswith(("#", "%"))}
+    first = next((i for i, line in enumerate(lines) if line.strip() and i not in comments), None)
+    if first is None:
         raise UserError(f"The file {path} has no rows.")
-    return rows[0], len(rows) < len(lines)
+    return first, lines[first], bool(comments)
 
 
 def _delimiter(path: Path, row: str) -> str:
@@ -167,13 +179,13 @@ def _delimiter(path: Path, row: str) -> str:
 def _clean_edge_list(path: Path, content: bytes, encoding: str, delimiter: str) -> io.BytesIO:
     """Without comments, which become empty lines, and with one tab between columns however many spaces there were."""
     try:
-        lines = [line.strip() for line in content.decode(encoding).splitlines()]
+        lines = content.decode(encoding).splitlines()
     except UnicodeError as error:
         raise _unreadable(path, encoding, error) from None
-    rows = ["" if line.startswith(("#", "%")) else line for line in lines]
+    rows = ["" if line.lstrip().startswith(("#", "%")) else line for line in lines]
     if delimiter == " ":
         rows = ["\t".join(row.split()) for row in rows]
-    return io.BytesIO("\n".join(row for row in rows if row).encode())
+    return io.BytesIO("\n".join(rows).encode())
 
 
 def _check_names(path: Path, names: list[str]) -> None:

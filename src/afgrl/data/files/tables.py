@@ -19,7 +19,7 @@ from afgrl.data.dataset import Dataset, Reading
 from afgrl.data.features import compact
 from afgrl.data.files.edges import ends_of, numbered
 from afgrl.data.files.encode import Encoder
-from afgrl.data.files.ids import names_of, own_ids, without_repetitions
+from afgrl.data.files.ids import known_cells, names_of, own_ids, without_repetitions
 from afgrl.data.files.kinds import choose_kinds
 from afgrl.data.files.options import Options
 from afgrl.data.files.roles import id_column, label_column
@@ -92,7 +92,7 @@ def _nodes(
         first = ids.is_null().to_numpy().argmax() + 1
         raise UserError(f"Rows of {where} without an id: {ids.null_count:,}, row {first} first; every node needs one.")
     table, ids = without_repetitions(table.drop_columns([column]), ids, notes, where)
-    table = table.rename_columns(["id (column)" if name == "id" else name for name in table.column_names])
+    table = pa.table({"id (column)" if name == "id" else name: known_cells(table[name]) for name in table.column_names})
     return ids, table, label_column(table, options, notes, where)
 
 
