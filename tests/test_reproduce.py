@@ -28,7 +28,8 @@ from afgrl.reproduce import (
     table2,
     versions,
 )
-from afgrl.reproduce.cells import GRID, QUICK, THOROUGH, Cell, measure
+from afgrl.reproduce.cells import Cell, measure
+from afgrl.reproduce.looks import GRID, QUICK, THOROUGH
 from afgrl.reproduce.result import Scope, seeds_of
 from afgrl.reproduce.store import Store, run_all
 from tests.test_cli import afgrl
@@ -163,6 +164,30 @@ def test_code_counts_and_comments_do_not(tmp_path, monkeypatch):
     assert versions.code_version("dgi") != versions.code_version("bgrl")
 
 
+def test_features_of_other_columns_are_other_data():
+    values, rows = torch.ones(3), torch.tensor([0, 1, 2, 3])
+    tables = [
+        torch.sparse_csr_tensor(rows, torch.tensor(columns), values, (3, 4)) for columns in ([0, 1, 2], [0, 1, 3])
+    ]
+    digests = [
+        [versions._digest(part) for part in versions._features(Graph(x, torch.tensor([[0], [1]])))] for x in tables
+    ]
+    assert digests[0] != digests[1]
+
+
+def test_a_training_that_does_not_fit_is_left_out_and_the_rest_goes_on(tmp_path, monkeypatch):
+    def measured(cell, dataset, device):
+        if cell.method == "raw":
+            raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 80 GiB")
+        return measure(cell, dataset, device)
+
+    monkeypatch.setattr("afgrl.reproduce.store.measure", measured)
+    told = []
+    cells = [Cell("demo", "raw", effort=QUICK), Cell("demo", "hops", effort=QUICK)]
+    assert list(run_all(cells, Store(tmp_path), CPU, say=told.append)) == cells[1:]
+    assert told[1] == "1/2 demo raw, seed 0 failed, and is left out: CUDA out of memory."
+
+
 def test_an_interruption_keeps_what_is_done(tmp_path, monkeypatch):
     cells, store, calls = [small(n_components=width) for width in (4, 5, 6)], Store(tmp_path), []
 
@@ -213,6 +238,7 @@ def test_ours_is_marked_where_it_is_below_by_more_than_its_spread(monkeypatch):
     assert rows["gca"][5] == layout.BELOW
     near = layout.comparison(92.39, 92.3, 0.1)
     assert near[3] == ""
+    assert layout.comparison(92.39, 80.0, 0.0)[3] == ""  # of one training, whose spread nobody knows
     assert layout.comparison(None, 92.3, 0.1)[2] is None
 
 
@@ -239,7 +265,9 @@ def test_the_choice_of_an_epoch_is_shown_beside_the_last(monkeypatch):
     (panel,) = made.pictures["choice-classification"]().axes
     assert panel.lines[0].get_xydata().tolist() == [[70, 93], [100, 92]]
     old = {cell: record(93.0) for cell in records}  # kept before looks were
-    assert not choice.result(scope, old).tables
+    without = choice.result(scope, old)
+    assert not without.tables
+    assert without.notes[-1] == "2 of 2 trainings were made before looks were kept, and are not in the tables."
 
 
 def test_table_1_is_the_fall_from_best_to_worst(monkeypatch):
@@ -362,13 +390,27 @@ def test_a_claim_holds_in_part_or_not_by_rule(monkeypatch):
     assert rows["AFGRL's classes stand further apart than GCA's (silhouette)"][1] == "not measured"
 
 
+def test_what_has_no_spread_is_not_judged_against_a_rival(monkeypatch):
+    row = claims_of(monkeypatch, lambda cell: 90.0)["AFGRL is at least as good as BGRL in similarity"]
+    assert row[1] == "not measured"
+    assert row[3].startswith("of one seed")
+
+
+def test_clusters_within_the_spread_are_not_worse(monkeypatch):
+    def values(cell):
+        return 89.95 if dict(cell.settings).get("positives") == "clusters" else 90.0
+
+    row = claims_of(monkeypatch, values)["clusters alone are worse than every other rule"]
+    assert row[1:4:2] == ["does not hold", "photo -0.05, cs -0.05"]
+
+
 def test_half_a_curve_proves_no_claim(monkeypatch):
     monkeypatch.setattr(Scope, "at_hand", lambda self, wanted: ["photo"])
     scope = Scope(("photo",), ("afgrl", "bgrl"))
     cells = figure_dimension.cells(scope)
     records = {cell: record(80.0 + place) for place, cell in enumerate(cells)}
     assert claims._dimension(scope, records, "label-free").measured == "photo afgrl +2.00, bgrl +2.00"
-    del records[cells[0]]
+    del records[cells[-1]]  # of the one rival
     assert claims._dimension(scope, records, "label-free").verdict == "not measured"
 
 

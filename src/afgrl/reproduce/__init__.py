@@ -50,6 +50,7 @@ LEAD = (
     "Every table and figure of the paper, made anew by afgrl reproduce, beside the paper's own values. Each section "
     "lists its trainings with all settings and the command that repeats them."
 )
+QUICK_NOTE = "Of a quick call: too small and too short to compare."
 RESULTS: dict[str, Module] = {
     "overview": overview,
     "claims": claims,
@@ -109,17 +110,15 @@ def reproduce(
     for name in names:
         say(f"{name}: writing")
         own = {cell: records[cell] for cell in wanted[name] if cell in records}
-        made[name] = _with_notes(RESULTS[name].result(scope, records), len(set(wanted[name])), own)
+        made[name] = _with_notes(RESULTS[name].result(scope, records), len(set(wanted[name])), own, quick=quick)
         write(out, name, made[name], own)
-    page.write(
-        out, list(RESULTS), LEAD + (" This is a quick call: too small and too short to compare." if quick else "")
-    )
+    page.write(out, list(RESULTS), LEAD)
     return made
 
 
-def _with_notes(result: Result, n_wanted: int, records: Records) -> Result:
+def _with_notes(result: Result, n_wanted: int, records: Records, *, quick: bool) -> Result:
     """What was trained for it, and what would have had to be."""
-    notes = list(result.notes)
+    notes = [*([QUICK_NOTE] if quick else []), *result.notes]
     if records:
         seconds: dict[str, float] = {}
         for record in records.values():

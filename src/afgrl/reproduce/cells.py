@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from afgrl import evaluate
 from afgrl.config import Settings, recipe, resolve
@@ -18,26 +17,9 @@ from afgrl.data import Dataset, Splits, load
 from afgrl.lessons import lesson_size, teach
 from afgrl.methods import method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
+from afgrl.reproduce.looks import THOROUGH, Effort, Looks, Record
 from afgrl.runs import environment
 from afgrl.train import State, start, train
-
-Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How thoroughly a training is evaluated."""
-
-    looks: int = 6  # times in training, of which the paper's protocol picks one
-    longest: int | None = 500  # epochs from one look to the next
-    n_splits: int = 20
-    n_fits: int = 10  # clusterings
-    n_init: int = 10  # starts of each, in the paper's protocol
-
-
-# A look takes as long as some hundred epochs, so where a method is trained many times over there are two.
-THOROUGH, GRID = Effort(), Effort(looks=2, longest=None)
-QUICK = Effort(looks=1, longest=None, n_splits=3, n_fits=2, n_init=1)
 
 
 @dataclass(frozen=True)
@@ -65,7 +47,7 @@ def measure(cell: Cell, dataset: Dataset, device: torch.device) -> Record:
     splits = Splits(dataset.splits.name, dataset.splits.roles[: cell.effort.n_splits])
     began = time.perf_counter()
     state, inputs = begun(cell, dataset, device)
-    look = _Looks(dataset.y, splits, inputs, cell.effort, state)
+    look = Looks(dataset.y, splits, inputs, cell.effort, state)
     if state.last and cell.effort.looks > 1:
         look.evaluate(state, 0)  # the untrained encoder is a candidate, as in the authors' code
     train(state, inputs, [look])
@@ -104,33 +86,6 @@ def config(cell: Cell, dataset: Dataset) -> Settings:
     size = lesson_size(cell.method, dataset) if issubclass(cls, SupervisedGCNMethod) else {}
     layers = [recipe(cell.method, cell.recipe, cell.dataset), size, dict(cell.settings), {"seed": cell.seed}]
     return resolve(cls.Config, *layers).adapted(dataset.graph)
-
-
-PATIENT = 50  # epochs between looks where patience may end a training; it ended DGI's after 220 to 380
-
-
-class _Looks:
-    """Evaluates by the paper's protocol now and then, and keeps its own time apart."""
-
-    def __init__(self, y: Any, splits: Splits, inputs: Any, effort: Effort, state: State) -> None:
-        self.y, self.splits, self.inputs, self.effort = y, splits, inputs, effort
-        # Where patience may end a training early, it shall have been looked at before.
-        longest = PATIENT if state.method.config.patience and effort.looks > 1 else effort.longest or state.last
-        self.every = max(1, min(state.last // effort.looks, longest))
-        self.records: list[Record] = []
-        self.seconds = 0.0
-
-    def __call__(self, state: State, loss: Tensor) -> None:
-        if state.step % self.every == 0 or state.step == state.last:
-            loss.item()  # which waits for the step
-            self.evaluate(state, state.step)
-
-    def evaluate(self, state: State, epoch: int) -> None:
-        began = time.perf_counter()
-        fits = {"n_fits": self.effort.n_fits, "n_init": self.effort.n_init}
-        vectors = state.method.represent(self.inputs)
-        self.records.append(evaluate.snapshot(vectors, self.y, self.splits, epoch=epoch, **fits))
-        self.seconds += time.perf_counter() - began
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 
@@ -10,8 +11,9 @@ from matplotlib.figure import Figure
 from afgrl.methods import methods
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.reproduce import overview, paper, pictures, scores
-from afgrl.reproduce.cells import Cell, Record
+from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.layout import Column, Entry, Table, over_seeds
+from afgrl.reproduce.looks import Record
 from afgrl.reproduce.result import Records, Result, Scope, seeds_of
 
 DRAWN = ("afgrl", "bgrl", "gca", "grace")
@@ -33,12 +35,16 @@ def result(scope: Scope, records: Records) -> Result:
         "validation accuracy, that of clusters and of similar nodes by the score that is reported, on all labels.",
         pictures.FRAME_NOTE,
     ]
+    datasets = scope.at_hand(paper.DATASETS)
     found = {
         (dataset, method): looked
-        for dataset in scope.at_hand(paper.DATASETS)
+        for dataset in datasets
         for method in _chosen(scope)
         if (looked := [each for each in seeds_of(records, scope, dataset, method) if "looks" in each])
     }
+    n_records = sum(len(seeds_of(records, scope, *place)) for place in itertools.product(datasets, _chosen(scope)))
+    if n_old := n_records - sum(map(len, found.values())):
+        notes.append(f"{n_old} of {n_records} trainings were made before looks were kept, and are not in the tables.")
     tables = [_table(found, score, published) for score, published in overview.SCORES] if found else []
     drawn: dict[str, Callable[[], Figure]] = {
         f"choice-{score.task}": partial(_picture, found, score)

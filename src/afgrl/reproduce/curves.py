@@ -12,7 +12,6 @@ from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.layout import Column, Entry, Table, over_seeds
 from afgrl.reproduce.result import Records, Scope, seeds_of
 
-PROTOCOLS = ("label-free", "paper")
 Curve = list[tuple[Any, float, float]]  # value, accuracy, spread
 
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from afgrl.reproduce import curves, paper, pictures
 from afgrl.reproduce.cells import Cell
-from afgrl.reproduce.result import Records, Result, Scope
+from afgrl.reproduce.result import PROTOCOLS, Records, Result, Scope
 
 RULES = {
     "knn": "k-NN", "knn+adj": "k-NN + Adj", "knn+clusters": "k-NN + Clus", "clusters": "Clus", "all": "all",
@@ -24,7 +24,7 @@ def result(scope: Scope, records: Records) -> Result:
     found = {
         (dataset, "afgrl", protocol): curves.curve(scope, records, dataset, "afgrl", "positives", list(RULES), protocol)
         for dataset in scope.at_hand(paper.DATASETS)
-        for protocol in curves.PROTOCOLS
+        for protocol in PROTOCOLS
     }
     title = "Figure: ablation of the positives"
     notes = [
@@ -39,7 +39,7 @@ def _picture(found: dict[tuple[str, str, str], curves.Curve]) -> Figure:
     datasets = list(dict.fromkeys(dataset for dataset, _, _ in found))
     figure, axes = pictures.panels(len(datasets))
     for ax, dataset in zip(axes, datasets, strict=True):
-        for place, protocol in enumerate(curves.PROTOCOLS):
+        for place, protocol in enumerate(PROTOCOLS):
             points = found[dataset, "afgrl", protocol]
             x = np.array([list(RULES).index(rule) for rule, _, _ in points])
             means, spread = [mean for _, mean, _ in points], [each for _, _, each in points]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from afgrl.reproduce import curves, paper, pictures
 from afgrl.reproduce.cells import Cell
-from afgrl.reproduce.result import Records, Result, Scope
+from afgrl.reproduce.result import PROTOCOLS, Records, Result, Scope
 
 WIDTHS, QUICK_WIDTHS = (32, 128, 512, 2048), (16, 32)
 METHODS = ("afgrl", "bgrl", "gca", "grace")
@@ -28,7 +28,7 @@ def result(scope: Scope, records: Records) -> Result:
             scope, records, dataset, method, "n_components", widths(scope), protocol
         )
         for dataset in scope.at_hand(paper.DATASETS)
-        for protocol in curves.PROTOCOLS
+        for protocol in PROTOCOLS
         for method in chosen(scope)
     }
     title = "Figure: accuracy against the width D of the embedding"

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from afgrl.reproduce import curves, paper
 from afgrl.reproduce.cells import Cell
-from afgrl.reproduce.result import Records, Result, Scope
+from afgrl.reproduce.result import PROTOCOLS, Records, Result, Scope
 
 VALUES = {"n_neighbors": (2, 4, 8, 16, 32), "n_restarts": (1, 2, 5, 10)}
 QUICK_VALUES = {"n_neighbors": (2, 4), "n_restarts": (1, 2)}
@@ -36,7 +36,7 @@ def result(scope: Scope, records: Records) -> Result:
         found = {
             (dataset, "afgrl", protocol): curves.curve(scope, records, dataset, "afgrl", setting, chosen, protocol)
             for dataset in scope.at_hand(paper.DATASETS)
-            for protocol in curves.PROTOCOLS
+            for protocol in PROTOCOLS
         }
         letter = LETTERS[setting]
         tables.append(curves.table(f"AFGRL against {letter}", letter, found))

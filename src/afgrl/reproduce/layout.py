@@ -51,10 +51,10 @@ def compared(title: str, digits: int) -> list[Column]:
 
 
 def comparison(published: float | None, ours: float, spread: float) -> list[Entry]:
-    """The entries under ``compared``."""
+    """The entries under ``compared``. One training of what is not repeated has no spread, so nothing is marked."""
     if published is None:
         return [ours, spread, None, ""]
-    return [ours, spread, ours - published, BELOW if ours < published - spread else ""]
+    return [ours, spread, ours - published, BELOW if 0 < spread < published - ours else ""]
 
 
 def over_seeds(scores: Sequence[dict[str, Any]]) -> tuple[float, float]:

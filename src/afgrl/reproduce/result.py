@@ -12,10 +12,12 @@ from matplotlib.figure import Figure
 from afgrl import config
 from afgrl.data import catalogue
 from afgrl.methods import methods
-from afgrl.reproduce.cells import GRID, QUICK, THOROUGH, Cell, Effort, Record
+from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.layout import Table
+from afgrl.reproduce.looks import GRID, QUICK, THOROUGH, Effort, Record
 
 Records = dict[Cell, Record]
+PROTOCOLS = ("label-free", "paper")
 # Small and quick, for those settings that a method has.
 QUICK_SETTINGS = {
     "epochs": 10, "n_components": 32, "predictor_width": 32, "hidden_width": 32, "projection_width": 32,

@@ -9,12 +9,10 @@ from afgrl.methods import methods
 from afgrl.reproduce import paper
 from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.layout import Column, Entry, Table, compared, comparison, over_seeds
-from afgrl.reproduce.result import Records, Result, Scope, seeds_of
+from afgrl.reproduce.result import PROTOCOLS, Records, Result, Scope, seeds_of
 
 # What needs no training first, then as the paper orders them.
 ORDER = ("raw", "hops", "random", *(name for name in paper.ACCURACY if name != "raw"))
-PROTOCOLS = ("label-free", "paper")
-
 
 Published = Mapping[str, Sequence[Sequence[float] | None]]  # of a method: for each dataset, each score
 
@@ -64,6 +62,8 @@ SHORT_VECTORS = (
 NOTES = (
     "Label-free: the last epoch. Paper protocol: the epoch is picked with labels. ± is the spread over training seeds, "
     "or over splits or clusterings where that is larger; `below` (▼): below the published value by more than it.",
+    "The paper protocol looks at every sixth of a training and at least every 500 epochs, so that long trainings, such "
+    "as BGRL's, have more epochs to pick from.",
     "OOM: out of memory in the paper. `afgrl, default`: with the settings that follow the graph, not the paper's.",
 )
 

@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from joblib import Parallel, delayed
 
-from afgrl.reproduce.cells import Cell, Record, begun, config, loaded, measure
+from afgrl.errors import UserError
+from afgrl.reproduce.cells import Cell, begun, config, loaded, measure
+from afgrl.reproduce.looks import Record
 from afgrl.reproduce.versions import code_version, data_version
 from afgrl.runs import replace_file, save_npy
 from afgrl.train import train
@@ -71,15 +73,21 @@ def run_all(
     missing = [cell for cell, record in found.items() if record is None]
     say(f"{len(found) - len(missing)} of {len(found)} trainings are at hand")
     for done, (cell, record) in enumerate(_trained(missing if store.trains else [], store, device, workers), 1):
+        sets = "".join(f" {name}={value}" for name, value in cell.settings)
+        where = f"{done}/{len(missing)} {cell.dataset} {cell.method}{sets}, seed {cell.seed}"
+        if isinstance(record, str):
+            say(f"{where} failed, and is left out: {record}")
+            continue
         found[cell] = record
         accuracy = record["label-free"]["classification"]["accuracy"]["mean"]
-        sets = "".join(f" {name}={value}" for name, value in cell.settings)
-        where = f"{cell.dataset} {cell.method}{sets}, seed {cell.seed}"
-        say(f"{done}/{len(missing)} {where}: {accuracy:.2f} % after {record['seconds']:.1f} s")
+        say(f"{where}: {accuracy:.2f} % after {record['seconds']:.1f} s")
     return {cell: record for cell, record in found.items() if record is not None}
 
 
-def _trained(cells: list[Cell], store: Store, device: torch.device, workers: int) -> Iterator[tuple[Cell, Record]]:
+Outcome = tuple[Cell, Record | str]  # its record, or why there is none
+
+
+def _trained(cells: list[Cell], store: Store, device: torch.device, workers: int) -> Iterator[Outcome]:
     if workers == 1:
         yield from (_train_and_keep(cell, store, device) for cell in cells)
         return
@@ -92,7 +100,12 @@ def _trained(cells: list[Cell], store: Store, device: torch.device, workers: int
     yield from Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
 
 
-def _train_and_keep(cell: Cell, store: Store, device: torch.device) -> tuple[Cell, Record]:
-    record = measure(cell, loaded(cell.dataset, store.data_dir), device)
+def _train_and_keep(cell: Cell, store: Store, device: torch.device) -> Outcome:
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # kernels outside the training loop run on the current one
+    try:
+        record = measure(cell, loaded(cell.dataset, store.data_dir), device)
+    except (torch.OutOfMemoryError, MemoryError, UserError) as error:  # the others may well fit
+        return cell, str(error).split("\n")[0]
     store.put(cell, record)
     return cell, record

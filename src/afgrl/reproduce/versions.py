@@ -24,17 +24,13 @@ from afgrl.reproduce.cells import loaded
 def data_version(name: str, data_dir: str | None) -> str:
     dataset = loaded(name, data_dir)
     assert dataset.splits is not None
-    parts = [
-        dataset.graph.fingerprint,
-        _digest(_values(dataset.graph)),
-        _digest(dataset.y),
-        _digest(dataset.splits.roles),
-    ]
-    return " ".join(map(str, parts))
+    arrays = [*_features(dataset.graph), dataset.y, dataset.splits.roles]
+    return " ".join(map(str, [dataset.graph.fingerprint, dataset.graph.x.shape, *map(_digest, arrays)]))
 
 
-def _values(graph: Graph) -> np.ndarray:
-    return (graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x).numpy()
+def _features(graph: Graph) -> list[Any]:
+    x = graph.x
+    return [x.crow_indices(), x.col_indices(), x.values()] if x.layout == torch.sparse_csr else [x]
 
 
 def _digest(array: Any) -> str:
@@ -48,7 +44,7 @@ SEEN_IN_DATA = ("afgrl.data", "afgrl.graph", "afgrl.errors")
 @cache
 def code_version(method: str) -> str:
     """Of all that a method's scores depend on: the modules it, the loop and the evaluation import, without comments."""
-    roots = [method_class(method).__module__, "afgrl.train", "afgrl.evaluate", "afgrl.lessons"]
+    roots = [method_class(method).__module__, "afgrl.train", "afgrl.evaluate", "afgrl.lessons", "afgrl.reproduce.looks"]
     seen: dict[str, str] = {}
     while roots:
         module = roots.pop()
