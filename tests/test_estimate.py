@@ -1,6 +1,7 @@
 """Memory and arithmetic are predicted before a training runs."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from afgrl.config import recipe, resolve
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.synthetic import DENSITY, synthetic
 from afgrl.estimate import Workload, arithmetic, peak_memory
+from afgrl.forecast import _free_of_container
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLConfig
 
@@ -105,3 +107,14 @@ def test_a_synthetic_graph_has_the_size_of_the_real_one(name):
     assert (graph.n, graph.n_features) == (counts[0], counts[2])
     assert graph.n_edges == pytest.approx(counts[1], rel=0.05)  # those drawn twice count once
     assert torch.equal(synthetic(name).edge_index, graph.edge_index)
+
+
+def test_files_that_a_container_keeps_in_memory_count_as_free(tmp_path):
+    assert _free_of_container(tmp_path) == math.inf
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("900\n")
+    assert _free_of_container(tmp_path) == 100
+    (tmp_path / "memory.stat").write_text("anon 200\nfile 700\ninactive_file 600\nactive_file 100\n")
+    assert _free_of_container(tmp_path) == 700
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _free_of_container(tmp_path) == math.inf

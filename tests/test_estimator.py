@@ -56,6 +56,36 @@ def test_scikit_learns_manners():
         AFGRL(neighbors=3)
 
 
+def test_a_subclass_has_its_parents_method(small_graph):
+    class Mine(AFGRL):
+        pass
+
+    fitted = Mine(**SMALL).fit(small_graph)
+    assert type(clone(fitted)) is Mine
+    assert clone(fitted).get_params() == AFGRL(**SMALL).get_params()
+    assert np.array_equal(fitted.embedding_, AFGRL(**SMALL).fit_transform(small_graph))
+    with pytest.raises(TypeError, match=r"Mine\(\) got an unexpected"):
+        Mine(neighbors=3)
+    with pytest.raises(TypeError, match="The class Homeless needs a method"):
+        type("Homeless", (NodeEmbedder,), {})
+
+
+def test_vectors_that_are_the_features_may_be_changed():
+    features = np.ones((3, 2), dtype=np.float32)
+    graph = Graph(features, np.array([[0, 1], [1, 2]]))
+    estimator = afgrl.RawFeatures(device="cpu")
+    estimator.fit_transform(graph)[:] = 7
+    estimator.transform(graph)[:] = 7
+    assert (features == 1).all()
+
+
+def test_vectors_for_pyg_are_where_its_edges_are(fitted, small_graph, monkeypatch):
+    data = Data(x=small_graph.x, edge_index=small_graph.edge_index)
+    assert np.array_equal(fitted.to_pyg(data).x, fitted.embedding_)
+    monkeypatch.setattr(fitted, "transform", lambda graph: fitted.embedding_)
+    assert fitted.to_pyg(data.to("meta")).x.device.type == "meta"  # stands for a GPU
+
+
 def test_a_wrong_value_is_said_at_fit(small_graph):
     with pytest.raises(UserError, match="'n_neighbors' cannot be 0"):
         AFGRL(n_neighbors=0).fit(small_graph)

@@ -237,6 +237,21 @@ def test_nothing_in_a_csv_is_computed_by_a_spreadsheet(tmp_path):
     assert answer.headers["x-guarded-cells"] == str(6 + 5 + 1)
 
 
+def test_a_column_named_as_those_of_the_vectors_is_kept_under_another_name(tmp_path):
+    own = {name: pa.array([place, place + 1]) for place, name in enumerate(["e0", "e0 (column)", "embedding"])}
+    with serving(make_run(tmp_path / "run", 2, columns=own)) as address:
+        files = [
+            httpx.post(address + "api/export", json={"rows": [1, 0], "format": format, "vectors": vectors}).content
+            for format, vectors in (("csv", True), ("parquet", True), ("csv", False))
+        ]
+    table = pd.read_csv(io.BytesIO(files[0]))
+    assert table.columns[1:6].tolist() == ["e0 (column) (column)", "e0 (column)", "embedding", "cluster", "e0"]
+    assert table["e0 (column) (column)"].tolist() == [1, 0]
+    names = ["id", "e0", "e0 (column)", "embedding (column)", "cluster", "embedding"]
+    assert pq.read_table(io.BytesIO(files[1])).column_names == names
+    assert pd.read_csv(io.BytesIO(files[2])).columns[1:4].tolist() == list(own)
+
+
 # In a browser
 
 

@@ -54,6 +54,30 @@ def test_weights_that_are_all_alike_are_none():
     assert Graph(EYE, torch.empty(2, 0), edge_weight=torch.empty(0)).edge_weight is None
 
 
+def test_weights_are_added_before_they_are_compared():
+    twice = torch.tensor([[0, 0, 1], [1, 1, 2]])
+    assert weights(Graph(EYE, twice, edge_weight=[1.0, 1, 1])) == {(0, 1): 1, (1, 0): 1, (1, 2): 0.5, (2, 1): 0.5}
+    assert weights(Graph(EYE, twice, directed=True, edge_weight=[1.0, 1, 1])) == {(0, 1): 2, (1, 2): 1}
+    for parts in ([0.5, 0.5, 1.0], [0.1, 0.2, 0.3]):
+        assert Graph(EYE, twice, edge_weight=parts).edge_weight is None
+        assert Graph(EYE, twice, directed=True, edge_weight=parts).edge_weight is None
+    assert Graph(EYE, torch.tensor([[0, 0, 1, 2], [1, 1, 2, 1]]), edge_weight=[1.0] * 4).edge_weight is None
+    assert Graph(EYE, twice).edge_weight is None
+
+
+def test_a_matrix_of_zeros_and_ones_has_no_weights():
+    assert Graph.from_scipy(np.array([[0, 1, 0], [1, 0, 1], [0, 0, 0]]), np.eye(3)).edge_weight is None
+
+
+def test_parallel_edges_of_networkx_are_added_if_they_have_weights():
+    network = nx.MultiGraph()
+    network.add_nodes_from([(i, {"x": [float(i)]}) for i in range(3)])
+    network.add_edges_from([(0, 1), (0, 1), (1, 2)])
+    assert Graph.from_networkx(network).edge_weight is None
+    nx.set_edge_attributes(network, 1.0, "weight")
+    assert weights(Graph.from_networkx(network)) == {(0, 1): 1, (1, 0): 1, (1, 2): 0.5, (2, 1): 0.5}
+
+
 def test_weights_come_along_from_everywhere():
     expected = {(0, 1): 1.0, (1, 0): 1.0, (1, 2): 2.0, (2, 1): 2.0}
     both = torch.cat([PATH, PATH.flip(0)], dim=1)

@@ -38,3 +38,12 @@ def test_no_id_is_taken_for_another(run):
     assert [row["id"] for row in search(run, ["01"])["01"]] == ["1", "1.0"]
     with pytest.raises(UserError, match="no node '001'; did you mean '01'"):
         search(run, ["1", "001"])
+
+
+def test_a_node_that_is_none_of_many_gets_a_short_sentence(run):
+    names = np.array([f"node-{i:06d}" for i in range(100_001)], dtype=object)
+    run.save_embedding(names, np.ones((len(names), 1)))
+    with pytest.raises(UserError, match=r"possible are node-000000, .*, node-000009 and 99,991 more\.$"):
+        search(run, ["xyz"])
+    with pytest.raises(UserError, match="did you mean 'node-000007'"):
+        search(run, ["nodd-000007"])

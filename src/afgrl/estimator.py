@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from afgrl.config import resolve
 from afgrl.errors import UserError
@@ -28,14 +29,18 @@ if TYPE_CHECKING:
 class NodeEmbedder(TransformerMixin, BaseEstimator):
     """A method as an estimator: its parameters are the method's settings, by the same names and defaults.
 
-    A subclass names its method; the signature of its ``__init__`` is made from the method's ``Config``, so
-    that a setting is declared in one place only.
+    A subclass names its method, or has that of its parent; the signature of its ``__init__`` is made from the method's
+    ``Config``, so that a setting is declared in one place only.
     """
 
     method: ClassVar[str]
 
-    def __init_subclass__(cls, *, method: str) -> None:
+    def __init_subclass__(cls, *, method: str | None = None) -> None:
         super().__init_subclass__()
+        if method is None:
+            if not hasattr(cls, "method"):
+                raise TypeError(f"The class {cls.__name__} needs a method: class {cls.__name__}(…, method=NAME).")
+            return
         cls.method = method
         fields = method_class(method).Config.model_fields
         defaults = {name: field.default for name, field in fields.items()} | {
@@ -46,7 +51,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         def __init__(self: NodeEmbedder, **parameters: Any) -> None:
             unexpected = parameters.keys() - defaults.keys()
             if unexpected:  # the same sentence as Python's own
-                raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {min(unexpected)!r}")
+                raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {min(unexpected)!r}")
             for name, default in defaults.items():
                 setattr(self, name, parameters.get(name, default))
 
@@ -76,7 +81,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         else:
             train(state, inputs, callbacks)
         self.method_ = state.method.eval()
-        self.embedding_ = state.method.represent(inputs).cpu().numpy()
+        self.embedding_ = _apart_from(graph, state.method.represent(inputs))
         self.node_ids_ = graph.ids
         self.n_features_in_ = graph.n_features
         self.weighted_ = graph.edge_weight is not None
@@ -92,7 +97,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         graph = Graph.of(graph)
         if graph.n_features != self.n_features_in_:
             raise UserError(f"This was fitted on {self.n_features_in_} features, but the graph has {graph.n_features}.")
-        return self.method_.embed(graph.to(self.method_.device)).cpu().numpy()
+        return _apart_from(graph, self.method_.embed(graph.to(self.method_.device)))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True
@@ -126,7 +131,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def to_pyg(self, data: Data) -> Data:
         """A copy of a PyG ``Data`` with its nodes' vectors as ``x``."""
         copy = data.clone()
-        copy.x = torch.from_numpy(self.transform(data))
+        copy.x = torch.from_numpy(self.transform(data)).to(getattr(data.edge_index, "device", "cpu"))
         return copy
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -160,6 +165,13 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def _settings(self) -> dict[str, Any]:
         own = {"device", "verbose"}
         return {name: value for name, value in self.get_params().items() if name not in own}
+
+
+def _apart_from(graph: Graph, vectors: Tensor) -> np.ndarray:
+    """Vectors that may be changed without changing the graph: a method may give the features themselves."""
+    found = vectors.cpu().numpy()
+    may_share = graph.x.layout == torch.strided and graph.x.is_cpu
+    return found.copy() if may_share and np.may_share_memory(found, graph.x.numpy()) else found
 
 
 class AFGRL(NodeEmbedder, method="afgrl"):

@@ -20,6 +20,7 @@ from afgrl.methods.afgrl import AFGRLConfig
 REACHED = {"cpu": 0.7, "cuda": 0.35}
 LEAST_SECONDS = {"cpu": 0.0, "cuda": 1.4e-3}
 NARROWEST = 64
+CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 
 def forecast(dataset: Dataset, settings: dict[str, Any]) -> dict[str, Any]:
@@ -88,10 +89,19 @@ def _free_of_machine() -> float:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _free_of_container() -> float:
+def _free_of_container(group: Path = CONTROL_GROUP) -> float:
     """Below the limit of a control group, where there is one."""
     try:
-        limit, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text().strip() for name in ("max", "current"))
-        return math.inf if limit == "max" else int(limit) - int(used)
+        limit, used = ((group / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        return math.inf if limit == "max" else int(limit) - int(used) + _cached_files(group)
     except (OSError, ValueError):
         return math.inf
+
+
+def _cached_files(group: Path) -> int:
+    """Bytes that count as used, but are given up as soon as others need them."""
+    try:
+        lines = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return int(lines["inactive_file"])
+    except (OSError, KeyError, ValueError):
+        return 0

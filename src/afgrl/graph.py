@@ -31,7 +31,8 @@ class Graph:
 
     An edge may be given several times: its weights are added. The weight of an undirected edge is the mean of those of
     its two directions, of which one that is not given counts 0. Only ratios of weights matter, so that units do not,
-    and weights that are all alike are none.
+    and weights that are all alike once added are none: a matrix of zeros and ones has no weights, whether or not it is
+    symmetric.
     """
 
     x: Tensor  # [n, f] float32, dense or CSR
@@ -172,7 +173,7 @@ class Graph:
         cls, graph: nx.Graph, *, features: str = "x", weight: str = "weight", directed: bool = False
     ) -> Graph:
         """From a NetworkX graph whose nodes carry their vector (or number) under the attribute ``features``; its edges
-        may have an attribute ``weight``, which is 1 where it is missing."""
+        may have an attribute ``weight``, which is 1 where only some have it."""
         names = list(graph.nodes)
         position = {name: i for i, name in enumerate(names)}
         lacking = next((name for name in names if features not in graph.nodes[name]), None)
@@ -184,12 +185,13 @@ class Graph:
         edges = [(position[u], position[v]) for u, v in graph.edges()]
         edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
         try:
-            weights = [float(value) for _, _, value in graph.edges(data=weight, default=1.0)]
+            weights = torch.tensor([float(value) for _, _, value in graph.edges(data=weight, default=1.0)])
         except (TypeError, ValueError):
             raise UserError(f"The edges' attribute {weight!r} must be a number wherever it is there.") from None
         features_table = np.stack(rows) if rows else np.zeros((0, 1))
         x, ids = _checked_features(features_table), _checked_ids(names, len(names))
-        return cls(x, edge_index, ids, directed, torch.tensor(weights))
+        weighted = any(weight in attributes for _, _, attributes in graph.edges(data=True))
+        return cls(x, edge_index, ids, directed, weights if weighted else None)
 
 
 def _checked_features(x: Any) -> Tensor:
@@ -238,16 +240,26 @@ def _checked_edges(edge_index: Any, weight: Any, n: int, *, directed: bool) -> t
     real = edges[0] != edges[1]
     weight = None if weight is None else _checked_weights(weight, edges.shape[1])[real.cpu()]
     edges = edges[:, real]
+    if weight is not None:  # before the directions meet: else one that is not given would make alike weights differ
+        edges, weight = _added(edges, weight, n)
     if not directed:
         edges = torch.cat([edges, edges.flip(0)], dim=1)
-    if weight is None or bool((weight == weight[:1]).all()):
-        keys = torch.unique(edges[0] * n + edges[1], sorted=True)
+        weight = None if weight is None else torch.cat([weight, weight]) / 2
+    edges, weight = _added(edges, weight, n)
+    return edges, None if weight is None else weight.to(torch.float32)
+
+
+def _added(edges: Tensor, weight: Tensor | None, n: int) -> tuple[Tensor, Tensor | None]:
+    """Each edge once, in order, with the sum of its weights; None where these sums are all alike."""
+    keys = edges[0] * n + edges[1]
+    if weight is None:
+        keys = torch.unique(keys, sorted=True)
         return torch.stack([keys // n, keys % n]), None
     # On the CPU and in double precision: the same bits on every device, and for a graph made of this one.
-    keys, place = torch.unique((edges[0] * n + edges[1]).cpu(), sorted=True, return_inverse=True)
-    both = weight if directed else torch.cat([weight, weight]) / 2
-    total = torch.zeros(len(keys), dtype=torch.float64).index_add_(0, place, both)
-    return torch.stack([keys // n, keys % n]), total.to(torch.float32)
+    keys, place = torch.unique(keys.cpu(), sorted=True, return_inverse=True)
+    total = torch.zeros(len(keys), dtype=torch.float64).index_add_(0, place, weight)
+    single = total.to(torch.float32)  # in which .1 + .2 is .3
+    return torch.stack([keys // n, keys % n]), None if bool((single == single[:1]).all()) else total
 
 
 def _checked_weights(weight: Any, n_edges: int) -> Tensor:

@@ -56,6 +56,6 @@ def _rows(ids: np.ndarray, wanted: Sequence[str]) -> list[int]:
         if not len(place):
             if ids.dtype.kind in "iu":
                 raise UserError(f"There is no node {name!r}; the ids are {ids.min()} to {ids.max()}.")
-            raise unknown("node", name, text[:100_000])
+            raise unknown("node", name, text)
         rows.append(int(place[0]))
     return rows

@@ -370,11 +370,10 @@ def test_weights_of_a_matrix_may_be_ignored(tmp_path):
 
 
 def test_weights_that_are_all_alike_make_no_difference(folder):
-    (folder / "edges.csv").write_text("from,to,strength\nann,bob,3\nbob,cy,3\nbob,cy,3\n")
+    (folder / "edges.csv").write_text("from,to,strength\nann,bob,3\nbob,cy,3\n")
     dataset = load(str(folder), options=Options(weight="strength"))
     assert dataset.graph.edge_weight is None
     assert "all alike, so they make no difference" in " ".join(sentences(dataset))
-    assert "count once: 1." in " ".join(sentences(dataset))
 
 
 def test_weights_of_a_pyg_file(tmp_path):
@@ -401,3 +400,18 @@ def test_new_edges_keep_their_weights_beside_those_of_the_training(folder, tmp_p
     (new / "edges.csv").write_text("from,to\neve,ann\n")
     joined, _ = join(old, load_files(new, fitted=fitted))
     assert weights_of(joined.graph)["ann", "eve"] == 2  # the mean of the others
+
+
+def test_an_edge_that_is_there_twice_weighs_twice_also_where_weights_are_all_alike(folder):
+    (folder / "edges.csv").write_text("from,to,weight\nann,bob,3\nbob,cy,3\nbob,cy,3\n")
+    dataset = load(str(folder))
+    assert weights_of(dataset.graph) == {("ann", "bob"): 1.5, ("bob", "cy"): 3}
+    told = " ".join(sentences(dataset))
+    assert "so they make no difference but where an edge is there more than once." in told
+    assert "that were there before, and whose weights are added: 1." in told
+    (folder / "edges.csv").write_text("from,to,weight\nann,bob,3\nbob,cy,2\nbob,cy,1\n")
+    assert load(str(folder)).graph.edge_weight is None
+    (folder / "edges.csv").write_text("from,to\nann,bob\nbob,cy\nbob,cy\n")
+    dataset = load(str(folder))
+    assert dataset.graph.edge_weight is None
+    assert "count once: 1." in " ".join(sentences(dataset))

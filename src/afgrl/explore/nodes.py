@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,22 +89,32 @@ def exported(
 
 def _parquet(table: pa.Table, vectors: np.ndarray | None) -> tuple[bytes, int]:
     if vectors is not None:
-        flat = pa.array(vectors.reshape(-1))
-        table = table.append_column("embedding", pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]))
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+        table = _making_way(table, {"embedding"}).append_column("embedding", lists)
     file = io.BytesIO()
     pq.write_table(table, file)
     return file.getvalue(), 0
 
 
 def _csv(table: pa.Table, vectors: np.ndarray | None) -> tuple[bytes, int]:
+    numbers = {} if vectors is None else {f"e{place}": pa.array(column) for place, column in enumerate(vectors.T)}
+    table = _making_way(table, numbers.keys())
     guarded = [_guarded(column) for column in table.columns]
     heads, changed_heads = _guarded(pa.chunked_array([pa.array(table.column_names, pa.string())]))
     parts = {name: column for name, (column, _) in zip(heads.to_pylist(), guarded, strict=True)}
-    if vectors is not None:
-        parts |= {f"e{place}": pa.array(column) for place, column in enumerate(vectors.T)}
     file = io.BytesIO()
-    csv.write_csv(pa.table(parts), file)
+    csv.write_csv(pa.table(parts | numbers), file)
     return file.getvalue(), changed_heads + sum(changed for _, changed in guarded)
+
+
+def _making_way(table: pa.Table, wanted: Set[str]) -> pa.Table:
+    """The table with other names for the user's columns that are named as those of the vectors."""
+    taken = wanted | set(table.column_names)
+
+    def free(name: str) -> str:
+        return free(f"{name} (column)") if name in taken else name
+
+    return table.rename_columns([free(name) if name in wanted else name for name in table.column_names])
 
 
 def _guarded(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:

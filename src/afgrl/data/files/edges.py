@@ -21,7 +21,7 @@ UNEQUAL = 1000.0  # times the median: a few such edges would drown all others
 def ends_of(
     table: pa.Table, own: pa.ChunkedArray | None, options: Options, notes: Notes, where: tuple[str, str]
 ) -> tuple[Ends, np.ndarray | None]:
-    """The two ends of each edge that counts, as text, and the edges' weights, if these differ."""
+    """The two ends of each edge that counts, as text, and the edges' weights, if they have any."""
     place = where[1]
     source, target = end_columns(table, options, notes, place)
     weight = _weights(table, options, notes, place)
@@ -33,8 +33,7 @@ def ends_of(
         notes.repaired(f"Edges of {place} that lack an end, and are left out: {(~whole).sum():,}, row {first} first.")
     kept = keep & whole
     first, second = (end.filter(pa.array(kept)) for end in ends)
-    weight = None if weight is None or len(np.unique(weight[kept])) < 2 else weight[kept]
-    return _as_own(first, second, own, notes, place), weight
+    return _as_own(first, second, own, notes, place), None if weight is None else weight[kept]
 
 
 def _weights(table: pa.Table, options: Options, notes: Notes, place: str) -> np.ndarray | None:
@@ -49,7 +48,10 @@ def _weights(table: pa.Table, options: Options, notes: Notes, place: str) -> np.
             f"Edges of {place} whose weight is not above 0, and are left out: {len(weight) - len(counts):,}."
         )
     if len(counts) and (counts == counts[0]).all():
-        notes.understood(f"The weights in {column!r} of {place} are all alike, so they make no difference.")
+        notes.understood(
+            f"The weights in {column!r} of {place} are all alike, so they make no difference but where an edge is "
+            "there more than once."
+        )
     elif len(counts):
         notes.understood(f"An edge of {place} counts by its weight in {column!r}, in units of their mean.")
         if counts.max() > UNEQUAL * np.median(counts):
