@@ -88,3 +88,4 @@ def test_widths_follow_the_size_of_a_graph_unless_told():
     assert AFGRLConfig().looks_into_clusters(50_001, torch.device("cpu"))
     assert not AFGRLConfig().looks_into_clusters(50_001, torch.device("cuda"))
     assert not AFGRLConfig(search="exact").looks_into_clusters(50_001, torch.device("cpu"))
+    assert not AFGRLConfig(positives="knn").looks_into_clusters(50_001, torch.device("cpu"))  # it makes none

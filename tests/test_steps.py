@@ -124,10 +124,10 @@ def test_a_search_in_clusters_is_not_recorded_but_the_steps_between_searches_are
     assert state.method.recordable() == "reuse"
 
 
-@pytest.mark.parametrize("search", ["exact", "clusters"])
-def test_clusters_are_read_only_once_they_are_there(monkeypatch, search):
+@pytest.mark.parametrize(("search", "backend"), [("exact", "torch"), ("clusters", "torch"), ("clusters", "faiss")])
+def test_clusters_are_read_only_once_they_are_there(monkeypatch, search, backend):
     """On a GPU they are made beside the rest, and what reads them earlier finds anything."""
-    joined = []
+    joined, searched = [], []
 
     class Watched(Aside):
         def join(self):
@@ -137,6 +137,7 @@ def test_clusters_are_read_only_once_they_are_there(monkeypatch, search):
     def reads_nothing_early(read, clusters_at):
         def watched(*args):
             assert args[clusters_at] is None or joined
+            searched.append(args[clusters_at] is not None)
             return read(*args)
 
         return watched
@@ -144,9 +145,10 @@ def test_clusters_are_read_only_once_they_are_there(monkeypatch, search):
     monkeypatch.setattr(afgrl, "Aside", Watched)
     monkeypatch.setattr(afgrl, "nearest", reads_nothing_early(afgrl.nearest, clusters_at=-1))
     monkeypatch.setattr(afgrl, "confirm", reads_nothing_early(afgrl.confirm, clusters_at=-2))
-    state, inputs = begun(search=search)
+    state, inputs = begun(search=search, kmeans_backend=backend)
     plain_step(state.method, state.optimizer, state.rng, inputs)
     assert joined
+    assert searched == [search == "clusters", True]
 
 
 def test_what_is_kept_stays_in_its_place():

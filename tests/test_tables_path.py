@@ -55,9 +55,13 @@ def test_labels_of_some_nodes_are_enough_to_evaluate(folder, tmp_path):
     text[1:11] = [line[:-1] for line in text[1:11]]
     (folder / "nodes.csv").write_text("\n".join(text))
     out = str(tmp_path / "run")
-    assert afgrl("fit", str(folder), "--out", out, *SMALL).exit_code == 0
+    assert afgrl("fit", str(folder), "--out", out, "--evaluate-every", "5", *SMALL).exit_code == 0
     scores = json.loads(afgrl("evaluate", out, "--json", "--device", "cpu").stdout)
     assert 0 <= scores["label-free"]["classification"]["accuracy"]["mean"] <= 100
+    assert 0 <= scores["paper"]["classification"]["accuracy"]["mean"] <= 100
+    learned = afgrl("fit", str(folder), "--out", str(tmp_path / "gcn"), "--method", "supervised_gcn", "--device", "cpu",
+                    "--set", "epochs=3", "--quiet")  # fmt: skip
+    assert learned.exit_code == 0, learned.stderr
 
 
 def test_new_nodes_are_embedded_beside_those_they_are_linked_to(run, tmp_path):

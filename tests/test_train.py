@@ -93,7 +93,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(small
 
     checkpoints = Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=10)
     watchers = [History(lambda line: None), checkpoints] if who == "history" else [checkpoints]
-    with pytest.raises(AfgrlError, match=r"diverged by epoch 20 \(loss nan\); the last good checkpoint is kept"):
+    with pytest.raises(AfgrlError, match=r"diverged by epoch 20 \(loss nan\); a smaller learning_rate"):
         train(state, inputs, [poison, *watchers])
     assert saved == [10]
 
@@ -197,6 +197,22 @@ def test_a_training_that_patience_ended_stays_ended(small_graph):
     resumed.restore(ended.to_checkpoint())
     train(resumed, inputs)
     assert resumed.step == ended.step
+
+
+def test_a_checkpoint_of_another_device_goes_on(small_graph):
+    """Whose random numbers have a state of another size: 16 bytes on a GPU, thousands on a CPU."""
+    whole, inputs = begun(small_graph)
+    saved = []
+    train(whole, inputs, [lambda state, loss: saved.append(copy.deepcopy(state.to_checkpoint()))])
+    draws = []
+    for size in (16, 16, len(saved[3]["rng"])):
+        resumed, inputs = begun(small_graph)
+        resumed.restore({**saved[3], "rng": torch.zeros(size, dtype=torch.uint8) if size == 16 else saved[3]["rng"]})
+        draws.append(torch.rand(3, generator=resumed.rng))
+        train(resumed, inputs)
+        assert resumed.step == whole.step
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
 
 
 def test_resuming_keeps_patience(small_graph):

@@ -54,7 +54,11 @@ class State:
     def restore(self, checkpoint: dict[str, Any]) -> None:
         self.method.load_state_dict(checkpoint["method"])
         self.optimizer.load_state_dict(checkpoint["optimizer"])
-        self.rng.set_state(checkpoint["rng"].cpu())
+        drawn = checkpoint["rng"].cpu()
+        if len(drawn) == len(self.rng.get_state()):
+            self.rng.set_state(drawn)
+        else:  # of another kind of device, which draws other numbers anyway
+            self.rng.manual_seed(self.method.config.seed + checkpoint["step"])
         self.step, self.last = checkpoint["step"], checkpoint["last"]
         self.lowest.copy_(checkpoint["lowest"])
         self.waited.copy_(checkpoint["waited"])
@@ -156,10 +160,7 @@ class Checkpoints:
 
 
 def _diverged(step: int, loss: float) -> AfgrlError:
-    return AfgrlError(
-        f"Training diverged by epoch {step} (loss {loss}); the last good checkpoint is kept, "
-        "and a smaller learning_rate usually helps."
-    )
+    return AfgrlError(f"Training diverged by epoch {step} (loss {loss}); a smaller learning_rate usually helps.")
 
 
 @contextlib.contextmanager

@@ -53,5 +53,6 @@ class Trace:
     def evaluate(self, state: State) -> None:
         assert self.dataset.splits is not None  # labels come with splits
         vectors = state.method.represent(self.inputs)
-        record = evaluation.snapshot(vectors, self.dataset.y, self.dataset.splits, epoch=state.step)
+        rows, y, splits = evaluation.labelled(self.dataset.y, self.dataset.splits)
+        record = evaluation.snapshot(vectors[torch.from_numpy(rows)], y, splits, epoch=state.step)
         self.run.append("trace.jsonl", record)

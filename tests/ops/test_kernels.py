@@ -39,6 +39,17 @@ def blobs(n, d, rng, spread=1.0):
     return (means[torch.arange(n) % 7] + spread * torch.randn(n, d, generator=rng)).to(DEVICE)
 
 
+@pytest.mark.parametrize("diagonal", ["keep", "first", "drop"])
+def test_neighbours_of_a_training_that_diverged_exist(diagonal, rng):
+    """Their pairs are read before anyone looks at the loss."""
+    query = blobs(70, 12, rng)
+    query[::2] = torch.nan
+    for key in (query, torch.full_like(query, torch.nan)):
+        index, _ = knn_kernel(query, key, 5, diagonal, "bf16")
+        assert index.min() >= 0
+        assert index.max() < 70
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("n", "d", "k", "diagonal"), SIZES)
 def test_neighbours_are_those_of_float64(n, d, k, diagonal, precision, rng):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from afgrl.data.splits import Splits
@@ -16,6 +17,12 @@ from afgrl.evaluate.similarity import similarity_scores
 
 LABEL_FREE = "label-free"
 PAPER = "paper"
+
+
+def labelled(y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarray, Splits]:
+    """The positions of the nodes that have a label, these labels, and the splits of these nodes alone."""
+    rows = np.flatnonzero(y >= 0)
+    return rows, y[rows], Splits(splits.name, splits.roles[:, rows])
 
 
 def label_free(

@@ -73,7 +73,8 @@ class AFGRLConfig(Settings):
     n_neighbors: int = Field(4, ge=1, description="neighbours in embedding space (k)")
     search: Literal["auto", "exact", "clusters"] = Field(
         "auto",
-        description="where neighbours are looked for; auto: in the nearest clusters on a CPU beyond 50,000 nodes",
+        description="where neighbours are looked for; auto: in the nearest clusters on a CPU beyond 50,000 nodes, "
+        "if the rule of positives makes clusters",
     )
     include_self: bool = Field(True, description="count the node itself as its first neighbour")
     positives: Rule = Field("all", description="which neighbours become positives")
@@ -89,7 +90,8 @@ class AFGRLConfig(Settings):
 
     def looks_into_clusters(self, n: int, device: torch.device) -> bool:
         """Whether neighbours are looked for in the nearest clusters only."""
-        return self.search == "clusters" or (self.search == "auto" and n > LARGE and device.type == "cpu")
+        wanted = self.search == "clusters" or (self.search == "auto" and n > LARGE and device.type == "cpu")
+        return wanted and self.positives in CLUSTERED
 
     def adapted(self, graph: Graph) -> Self:
         if graph.density >= SPARSE_FEATURES:
@@ -166,7 +168,7 @@ class AFGRLMethod(Method):
             return None
         if not self._is_due():
             return "reuse"
-        if config.search == "clusters":  # whose sizes follow the data too
+        if config.search == "clusters" and config.positives in CLUSTERED:  # whose sizes follow the data too
             return None
         return "search" if self.centres is not None or config.positives not in CLUSTERED else "first search"
 
@@ -197,7 +199,9 @@ class AFGRLMethod(Method):
             return None
         k, m, iters = min(config.n_clusters, t.shape[0]), config.n_restarts, config.kmeans_iters
         if config.kmeans_backend == "faiss":
-            return kmeans_faiss(F.normalize(t), k, n_restarts=m, n_iters=iters).labels
+            found = kmeans_faiss(F.normalize(t), k, n_restarts=m, n_iters=iters)
+            self.centres = found.centres
+            return found.labels
         centres = self.centres if rows is None else None
         found = kmeans(
             t, k, unit=True, n_restarts=m, n_iters=iters, rows=rows, centres=centres, precision=config.precision
@@ -214,7 +218,9 @@ class AFGRLMethod(Method):
             self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, n)
             return
         groups = None
-        if labels is not None and self.centres is not None and config.looks_into_clusters(n, h.device):
+        if config.looks_into_clusters(n, h.device):
+            assert labels is not None
+            assert self.centres is not None
             clustering.join()
             groups = Groups(labels[0], self.centres[0])
         src, dst = nearest(h, t, config.n_neighbors, config.include_self, config.precision, groups)

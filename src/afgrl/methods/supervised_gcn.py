@@ -57,7 +57,10 @@ class SupervisedGCNMethod(Method):
         self.register_buffer("best", torch.full((s,), -1.0))
 
     def learn_from(self, y: Tensor, train: Tensor, validation: Tensor) -> None:
-        """The labels [n], and of each split the nodes that train it and those that choose its epoch, [s, n] bool."""
+        """The labels [n], -1 where there is none, and of each split the nodes that train it and those that choose its
+        epoch, [s, n] bool."""
+        known = y >= 0
+        train, validation, y = train & known, validation & known, y.clamp(min=0)
         share = train / train.sum(1, keepdim=True).clamp(min=1)
         for name, value in {"y": y, "share": share, "validation": validation}.items():
             self.register_buffer(name, value.to(self.device), persistent=False)

@@ -41,7 +41,7 @@ def knn(
     if k <= KERNEL_HOLDS and takes_kernels(query):
         from afgrl.ops.knn_triton import knn_kernel
 
-        return Neighbours(*knn_kernel(query, key, k, diagonal, precision))
+        return Neighbours(*knn_kernel(query.float(), key.float(), k, diagonal, precision))
     return knn_reference(F.normalize(query), F.normalize(key), k, diagonal)
 
 

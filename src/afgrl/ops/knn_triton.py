@@ -164,12 +164,14 @@ def _finish(
     scale = tl.load(query_inverse + row, mask=inside, other=0.0)
     cosine = product * scale[:, None] * tl.load(key_inverse + chosen, mask=real, other=0.0)
     cosine = tl.where(real, cosine, float("-inf"))
+    # Of a training that diverged: not a number is never the largest, so that a slot would be taken twice.
+    cosine = tl.where(cosine == cosine, cosine, -1.5)
     if OWN_FIRST:
         tl.store(index_to + row * K, row, mask=inside)
         tl.store(similarity_to + row * K, own * scale * tl.load(key_inverse + row, mask=inside), mask=inside)
     for rank in range(OWN_FIRST, K):
         best = slot == tl.argmax(cosine, 1)[:, None]
-        tl.store(index_to + row * K + rank, tl.max(tl.where(best, chosen, -1), 1).to(tl.int64), mask=inside)
+        tl.store(index_to + row * K + rank, tl.max(tl.where(best, chosen, 0), 1).to(tl.int64), mask=inside)
         tl.store(similarity_to + row * K + rank, tl.max(cosine, 1), mask=inside)
         # Below every cosine, yet above a slot that never held a key.
         cosine = tl.where(best, -2.0, cosine)
