@@ -29,6 +29,8 @@ GRID: list[dict[str, Any]] = [
     {"n_hops": 2, "epochs": 700},
     {"n_hops": 2, "epochs": 1500, "learning_rate": 3e-4},
     {"n_hops": 0, "epochs": 2000},
+    {"n_hops": 0, "epochs": 2000, "learning_rate": 5e-4},
+    {"n_hops": 0, "epochs": 4000, "learning_rate": 5e-4},
 ]
 
 
