@@ -1,5 +1,6 @@
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import torch
 from typer.testing import CliRunner
 
 from afgrl.cli import METHODS, app
+from afgrl.errors import Interrupted
 from afgrl.methods import methods
-from afgrl.runs import Run
+from afgrl.runs import Run, read_embedding
 
 QUICK = ["epochs=12", "n_components=32", "predictor_width=32", "n_clusters=5", "n_restarts=2", "kmeans_iters=2"]
 FILES = {
@@ -223,6 +225,195 @@ def test_resuming_a_finished_run_changes_nothing(run):
     wrong = afgrl("fit", "photo", "--out", run, "--resume")
     assert wrong.exit_code == 2
     assert "was trained on 'demo'" in wrong.stderr
+
+
+def write_tables(folder, names, *, label=False):
+    """A ring of nodes, with one column and, if asked for, labels."""
+    folder.mkdir(parents=True)
+    rows = [f"{name},{place % 3 + 0.5 * place}" + f",{'xy'[place % 2]}" * label for place, name in enumerate(names)]
+    (folder / "nodes.csv").write_text("\n".join(["id,size" + ",topic" * label, *rows, ""]))
+    edges = [f"{name},{names[place - 1]}" for place, name in enumerate(names)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges, ""]))
+    return folder
+
+
+def fit_tables(folder, out, *arguments, settings=QUICK):
+    sets = [word for setting in settings for word in ("--set", setting)]
+    answer = afgrl("fit", folder, "--out", out, "--device", "cpu", "--quiet", *arguments, *sets)
+    assert answer.exit_code == 0, answer.stderr
+    return answer
+
+
+@pytest.fixture
+def ring(tmp_path):
+    """A folder of tables and the run trained on it."""
+    folder = write_tables(tmp_path / "ring", [str(i) for i in range(12)])
+    fit_tables(folder, tmp_path / "run")
+    return folder, tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--method", "afgrl"], ["--recipe", "paper"], ["--splits", "random"], ["--evaluate-every", 2], ["--label", "x"],
+        ["--seed", 0], ["--set", "epochs=3"], ["--column", "a=text"], ["--undirected"], ["--force"],
+    ],
+    ids=lambda option: option[0],
+)  # fmt: skip
+def test_resume_refuses_what_it_would_not_heed(run, option):
+    answer = afgrl("fit", "demo", "--out", run, "--resume", *option)
+    assert answer.exit_code == 2
+    sentence = (
+        f"--resume goes on with the run named by --out, with that run's own settings, and does not take {option[0]}."
+    )
+    assert answer.stderr.strip() == sentence
+
+
+def change_edges(folder):
+    with (folder / "edges.csv").open("a") as file:
+        file.write("0,6\n")
+
+
+def change_nodes(folder):
+    text = (folder / "nodes.csv").read_text().splitlines()
+    (folder / "nodes.csv").write_text("\n".join([text[0], *reversed(text[1:]), ""]))
+
+
+def change_features(folder):
+    text = (folder / "nodes.csv").read_text().splitlines()
+    (folder / "nodes.csv").write_text("\n".join([f"{text[0]},more", *(f"{row},{len(row)}" for row in text[1:]), ""]))
+
+
+@pytest.mark.parametrize("change", [change_edges, change_nodes, change_features])
+def test_a_changed_source_is_neither_trained_on_nor_embedded_in_place(ring, change, tmp_path):
+    folder, path = ring
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    assert afgrl("embed", path, "--device", "cpu").exit_code == 0  # it is as it was
+    change(folder)
+    for command in (["fit", folder, "--out", path, "--resume", "--quiet"], ["embed", path], ["embed", path, "--force"]):
+        answer = afgrl(*command, "--device", "cpu")
+        assert answer.exit_code == 2
+        what = change.__name__.removeprefix("change_")
+        assert answer.stderr.strip() == f"'{folder}' no longer has the {what} that '{path}' was trained on."
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    elsewhere = afgrl("embed", path, "--out", tmp_path / "now.parquet", "--device", "cpu")
+    assert elsewhere.exit_code == (2 if change is change_features else 0)
+
+
+def test_a_run_killed_before_it_knew_its_data_is_resumed(ring):
+    folder, path = ring
+    first = (path / "embeddings.parquet").read_bytes()
+    for file in path.iterdir():
+        if file.name != "config.toml":
+            file.unlink()
+    answer = afgrl("fit", folder, "--out", path, "--resume", "--quiet", "--device", "cpu")
+    assert answer.exit_code == 0, answer.stderr
+    assert (path / "embeddings.parquet").read_bytes() == first
+    assert {"nodes.parquet", "data.json", "preprocessing.json"} <= {file.name for file in path.iterdir()}
+
+
+def test_the_command_in_the_config_repeats_the_run(tmp_path):
+    folder = write_tables(tmp_path / "my ring", [f"n{i}" for i in range(12)], label=True)
+    told = ("--label", "topic", "--column", "size=category", "--method", "bgrl")
+    fit_tables(folder, tmp_path / "run", *told, settings=["epochs=3", "n_components=8"])
+    first = (tmp_path / "run" / "config.toml").read_text().splitlines()[0]
+    words = shlex.split(first.removeprefix("# All of this again: "))
+    answer = afgrl(*words[1:], "--out", tmp_path / "again", "--quiet", "--device", "cpu")
+    assert answer.exit_code == 0, answer.stderr
+    for name in ("embeddings.parquet", "preprocessing.json", "data.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "run" / name).read_bytes()
+
+
+def test_fit_without_out_takes_a_name_that_is_free(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo-raw", "demo-raw-2"):
+        answer = fit("--method", "raw", "--json", settings=[])
+        assert json.loads(answer.stdout)["run"] == f"runs/{name}"
+
+
+def test_fit_names_a_next_step_that_works(tmp_path):
+    for label, step in ((False, "report"), (True, "evaluate")):
+        folder = write_tables(tmp_path / f"ring {step}", [f"n{i}" for i in range(12)], label=label)
+        told = ("--label", "topic") if label else ()
+        answer = fit_tables(folder, tmp_path / f"run {step}", *told)
+        assert f"Next: afgrl {step} '{tmp_path}/run {step}'" in answer.stdout
+
+
+def test_an_interrupted_run_names_a_command_that_a_shell_reads(tmp_path, monkeypatch):
+    folder = write_tables(tmp_path / "a ring", [f"n{i}" for i in range(12)])
+
+    def interrupted(*arguments):
+        raise Interrupted("Interrupted.")
+
+    monkeypatch.setattr("afgrl.experiment.train", interrupted)
+    answer = afgrl("fit", folder, "--out", tmp_path / "a run", "--quiet")
+    assert answer.exit_code == 130
+    assert f"Go on with: afgrl fit '{folder}' --out '{tmp_path}/a run' --resume" in answer.stderr
+
+
+def test_names_with_brackets_are_shown_as_they_are(tmp_path):
+    names = ["user[admin]", "a[/b]", ":cat:", *(f"n{i}[bold]" for i in range(9))]
+    folder = write_tables(tmp_path / "a[" / "b]", names)
+    fit_tables(folder, tmp_path / "run")
+    for name in names[:3]:
+        answer = afgrl("search", tmp_path / "run", name, "-k", 11)
+        assert answer.exit_code == 0, answer.exception
+        assert f"nearest to {name}" in answer.stdout
+        assert all(other in answer.stdout for other in names)
+    shown = afgrl("cluster", tmp_path / "run", "-k", 4)
+    assert shown.exit_code == 0, shown.exception
+    central = json.loads((tmp_path / "run" / "clusters.json").read_text())["clusters"]
+    assert all(name in shown.stdout for row in central for name in row["closest"][:3])
+    folder.rename(tmp_path / "moved")
+    answer = afgrl("cluster", tmp_path / "run", "-k", 4)
+    assert answer.exit_code == 0, answer.exception
+    assert "a[/b]" in "".join(answer.stderr.split())
+
+
+def test_embed_says_how_many_ids_are_of_the_training_and_can_leave_them_alone(ring, tmp_path):
+    path = ring[1]
+    new = write_tables(tmp_path / "new", [str(i) for i in range(6, 18)])
+    joined = afgrl("embed", path, "--graph", new, "--out", tmp_path / "joined.parquet", "--device", "cpu")
+    assert joined.exit_code == 0, joined.stderr
+    assert "nodes of the training, and are joined to them: 6 of 12; --alone" in " ".join(joined.stderr.split())
+    alone = afgrl("embed", path, "--graph", new, "--out", tmp_path / "alone.parquet", "--alone", "--device", "cpu")
+    assert alone.exit_code == 0, alone.stderr
+    assert alone.stderr == ""
+    (ids, beside), (own, apart) = (read_embedding(tmp_path / f"{name}.parquet") for name in ("joined", "alone"))
+    assert ids.tolist() == own.tolist() == list(range(6, 18))
+    assert not np.allclose(beside, apart)
+    # Other names for the same graph: nothing of it is known, so it is alone without being told.
+    named = write_tables(tmp_path / "named", [f"n{i}" for i in range(6, 18)])
+    answer = afgrl("embed", path, "--graph", named, "--out", tmp_path / "named.parquet", "--device", "cpu")
+    assert answer.stderr == ""
+    np.testing.assert_array_equal(read_embedding(tmp_path / "named.parquet")[1], apart)
+    assert "--graph" in afgrl("embed", path, "--alone").stderr
+
+
+def test_points_alone_are_linked_to_each_other(tmp_path):
+    points = write_tables(tmp_path / "ring", [str(i) for i in range(12)]) / "nodes.csv"
+    fit_tables(points, tmp_path / "run", "--knn-graph", 3)
+    command = ["embed", tmp_path / "run", "--graph", points, "--alone", "--out", tmp_path / "alone.parquet"]
+    answer = afgrl(*command, "--device", "cpu")
+    assert answer.exit_code == 0, answer.stderr
+    assert pq.read_table(tmp_path / "alone.parquet").equals(pq.read_table(tmp_path / "run" / "embeddings.parquet"))
+
+
+def test_all_that_commands_write_into_a_run_is_removed_by_force(ring, tmp_path):
+    path = ring[1]
+    labelled = write_tables(tmp_path / "labelled", [f"n{i}" for i in range(40)], label=True)
+    told = ("--label", "topic", "--evaluate-every", 6, "--method", "supervised_gcn")
+    fit_tables(labelled, path, "--force", *told, settings=["epochs=12"])
+    for form in ("csv", "npy", "npz"):
+        afgrl("embed", path, "--format", form, "--device", "cpu")
+    new = write_tables(tmp_path / "new", ["a", "b", "c"])
+    for command in (["evaluate", path], ["embed", path, "--graph", new], ["cluster", path], ["report", path]):
+        answer = afgrl(*command)
+        assert answer.exit_code == 0, answer.stderr
+    afgrl("search", path, "n1", "--index")
+    assert len(list(path.iterdir())) > 20
+    Run.create(path, force=True)
+    assert list(path.iterdir()) == []
 
 
 def process(*arguments):

@@ -1,4 +1,5 @@
 import json
+import shlex
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -45,15 +46,71 @@ def test_what_is_no_run_is_never_replaced(tmp_path):
     assert (tmp_path / "thesis.doc").exists()
 
 
+@pytest.mark.parametrize("config", ["baseURL = 'https://example.org/'\n", "[run]\nspeed = 3\n", "run = 1\n", "[run"])
+def test_a_config_of_another_program_makes_no_run(tmp_path, config):
+    (tmp_path / "config.toml").write_text(config)
+    (tmp_path / "content").mkdir()
+    for force in (False, True):
+        with pytest.raises(UserError, match="is not a run"):
+            Run.create(tmp_path, force=force)
+    with pytest.raises(UserError, match="There is no run in"):
+        Run.open(tmp_path)
+    assert (tmp_path / "config.toml").read_text() == config
+    assert (tmp_path / "content").is_dir()
+
+
+def test_what_others_put_into_a_run_stays(run):
+    foreign = {"notes.txt", "embeddings.ods", ".git", "model.json.bak", "report.html"}
+    (run.path / ".git").mkdir()
+    (run.path / "report.html").mkdir()  # a run has a file of that name, and no such folder
+    for name in foreign - {".git", "report.html"}:
+        (run.path / name).write_text("mine")
+    own = ["embeddings-new week.csv", "embeddings.npy.ids.txt", "map-pca.npy", "checkpoint.pt", ".model.json.4711"]
+    for name in own:
+        (run.path / name).write_text("made by afgrl")
+    (run.path / "embeddings.lance").mkdir()
+    Run.create(run.path, force=True)
+    assert {path.name for path in run.path.iterdir()} == foreign
+
+
+def test_an_empty_folder_becomes_a_run(tmp_path):
+    assert Run.create(tmp_path).path == tmp_path
+
+
 def test_opening_what_is_no_run(tmp_path):
     with pytest.raises(UserError, match="There is no run in"):
         Run.open(tmp_path)
 
 
-def test_unused_names(tmp_path):
-    assert Run.unused(tmp_path, "demo").name == "demo"
-    (tmp_path / "demo").mkdir()
-    assert Run.unused(tmp_path, "demo").name == "demo-2"
+def test_an_unused_name_is_taken_at_once(tmp_path):
+    assert [Run.unused(tmp_path / "runs", "demo").path.name for _ in range(3)] == ["demo", "demo-2", "demo-3"]
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot be made"):
+        Run.unused(tmp_path / "file", "demo")
+
+
+def test_the_config_begins_with_the_command_that_repeats_it(run):
+    told = {
+        "source": "my files",
+        "method": "dgi",
+        "data_dir": "raw",
+        "file_label": "topic",
+        "file_columns": ("a=text",),
+    }
+    run.write_config(told, {"epochs": 3})
+    first, second = (run.path / "config.toml").read_text().splitlines()[:2]
+    assert first == "# All of this again: " + shlex.join(
+        ["afgrl", "fit", "my files", "--method", "dgi", "--data-dir", "raw", "--label", "topic", "--column", "a=text",
+         "--config", str(run.path / "config.toml")]
+    )  # fmt: skip
+    assert "settings" in second
+
+
+@pytest.mark.parametrize("source", ["", "two\nlines"])
+def test_a_run_without_a_command_of_one_line_says_none(run, source):
+    run.write_config({"source": source, "method": "dgi"}, {})
+    assert run.config()["run"]["source"] == source
+    assert "again" not in (run.path / "config.toml").read_text()
 
 
 def test_an_embedding_is_a_table_of_ids_and_fixed_size_lists(run):

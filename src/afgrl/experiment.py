@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,6 @@ from afgrl.data.files.join import join
 from afgrl.data.files.options import Options
 from afgrl.data.files.source import load_files
 from afgrl.data.sources import names
-from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
 from afgrl.forecast import warning
 from afgrl.lessons import lesson_size, teach
@@ -59,6 +59,11 @@ class Order:
             options=self.options,
         )  # fmt: skip
 
+    @property
+    def run_name(self) -> str:
+        """Of the run folder, where none is named."""
+        return f"{Path(self.source).stem}-{self.method}" + ("" if self.recipe == "default" else f"-{self.recipe}")
+
     def as_toml(self) -> dict[str, Any]:
         """The table [run] of config.toml; what was told about files stands beside the rest."""
         told = {f"file_{name}": value for name, value in vars(self.options).items() if value not in (None, ())}
@@ -77,14 +82,14 @@ class Order:
 def fit(
     order: Order,
     settings: dict[str, Any],
-    out: Path,
+    out: Path | None,
     device: torch.device,
     *,
     force: bool = False,
     display: Display | None = None,
     say: Callable[[str], Any] | None = None,
 ) -> Run:
-    """Train a method on a source from the beginning, and keep everything in a new run folder.
+    """Train a method on a source from the beginning, and keep everything in a new run folder; by default under runs/.
 
     ``say`` is told what was understood of a user's files, and whether memory may run out.
     """
@@ -101,20 +106,31 @@ def fit(
         for sentence in [*sentences, warning(config, dataset, device)]:
             if sentence:
                 say(sentence)
-    run = Run.create(out, force=force)
+    run = Run.create(out, force=force) if out else Run.unused(Path("runs"), order.run_name)
     run.write_config(order.as_toml(), config.model_dump())
-    run.save_data(*description(dataset))
-    if dataset.reading is not None and dataset.reading.encoder is not None:
-        run.save_preprocessing(dataset.reading.encoder.as_json())
-    if dataset.splits is not None:
-        run.save_splits(dataset.splits)
+    _keep_data(run, dataset)
     return _train(run, order, dataset, config, device, display)
 
 
 def resume(out: Path, device: torch.device, *, data_dir: str | None = None, display: Display | None = None) -> Run:
     """Go on with an interrupted run from its last checkpoint, with its own settings."""
     run, order, config = opened(out)
-    return _train(run, order, order.load(data_dir), config, device, display)
+    if run.data():
+        dataset = unchanged(run, order, data_dir)
+    else:  # it was killed before it had written them down
+        dataset = order.load(data_dir)
+        _keep_data(run, dataset)
+    return _train(run, order, dataset, config, device, display)
+
+
+def _keep_data(run: Run, dataset: Dataset) -> None:
+    """What a run needs of its source later; data.json last, which says that all is there."""
+    if dataset.reading is not None and dataset.reading.encoder is not None:
+        run.save_preprocessing(dataset.reading.encoder.as_json())
+    if dataset.splits is not None:
+        run.save_splits(dataset.splits)
+    nodes, said = description(dataset)
+    run.save_data(nodes, said | {"fingerprint": dataset.graph.fingerprint})
 
 
 def opened(path: Path) -> tuple[Run, Order, Settings]:
@@ -150,7 +166,7 @@ def _train(
             checkpoints = Checkpoints(run.save_checkpoint, config.checkpoint_every, stop=stop)
             train(state, inputs, [*callbacks, checkpoints])
     except Interrupted as interruption:
-        command = f"afgrl fit {order.source} --out {run.path} --resume"
+        command = shlex.join(["afgrl", "fit", order.source, "--out", str(run.path), "--resume"])
         raise Interrupted(f"{interruption} Go on with: {command}") from None
     vectors = state.method.represent(inputs)
     run.save_embedding(dataset.graph.ids, vectors.cpu().numpy())
@@ -191,10 +207,18 @@ def embed(run: Run, dataset: Dataset, device: torch.device) -> Tensor:
 
 
 def embed_new(
-    run: Run, order: Order, source: str, device: torch.device, *, data_dir: str | None = None
+    run: Run,
+    order: Order,
+    source: str,
+    device: torch.device,
+    *,
+    data_dir: str | None = None,
+    alone: bool = False,
+    say: Callable[[str], Any] = lambda line: None,
 ) -> tuple[np.ndarray, Tensor]:
     """Ids and vectors of new nodes. Where their edges lead to nodes of the training, its graph is put beside
-    them; a graph of its own stays alone. Columns become features as they did in the training."""
+    them, and ``say`` is told so; a graph of its own stays alone, as does any graph if ``alone``. Columns become
+    features as they did in the training."""
     if source in names():
         dataset = load(source, data_dir=data_dir)
         return dataset.graph.ids, embed(run, dataset, device)
@@ -204,16 +228,24 @@ def embed_new(
     told = replace(order.options, nodes=None, label=None, knn_graph=None)
     path = Path(source).expanduser()
     new = load_files(path, told, fitted=fitted, needs_edges=nearest is None)
-    if not order.source or path.suffix in WITHOUT_IDS or not (nearest or _known(run, new)):
+    known = _known(run, new)
+    if alone and nearest and not new.graph.n_edges:
+        new = load_files(path, replace(told, knn_graph=nearest), fitted=fitted)
+    if alone or not order.source or path.suffix in WITHOUT_IDS or not (nearest or known):
         return new.graph.ids, embed(run, new, device)
+    if known:
+        say(
+            f"Ids of {source} that are nodes of the training, and are joined to them: {known:,} of {new.graph.n:,}; "
+            "--alone embeds it by itself."
+        )
     joined, own = join(order.load(data_dir), new, n_nearest=None if new.graph.n_edges else nearest)
     vectors = embed(run, joined, device)
     return joined.graph.ids[own], vectors[torch.from_numpy(own).to(vectors.device)]
 
 
-def _known(run: Run, new: Dataset) -> bool:
-    """Whether a new dataset names nodes of the training."""
-    return bool(np.isin(new.graph.ids.astype(str), run.embedding()[0].astype(str)).any())
+def _known(run: Run, new: Dataset) -> int:
+    """How many nodes of the training a new dataset names."""
+    return int(np.isin(new.graph.ids.astype(str), run.embedding()[0].astype(str)).sum())
 
 
 def cluster(
@@ -237,9 +269,29 @@ def cluster(
 def _trained_on(run: Run, order: Order, data_dir: str | None) -> Dataset:
     """A run's source, whose nodes are still those of the run's vectors."""
     dataset = order.load(data_dir)
-    if not np.array_equal(dataset.graph.ids.astype(str), run.embedding()[0].astype(str)):
-        raise UserError(f"{order.source!r} no longer has the nodes that {str(run.path)!r} was trained on.")
+    if not _same_ids(dataset.graph.ids, run.embedding()[0]):
+        raise _no_longer(run, order, "nodes")
     return dataset
+
+
+def unchanged(run: Run, order: Order, data_dir: str | None = None) -> Dataset:
+    """A run's source, which still has the nodes, the edges and as many features as the run was trained on."""
+    dataset = order.load(data_dir)
+    graph, kept = dataset.graph, run.data()
+    if not _same_ids(graph.ids, run.nodes()["id"].to_numpy()):
+        raise _no_longer(run, order, "nodes")
+    for what, now in {"fingerprint": graph.fingerprint, "features": graph.n_features}.items():
+        if kept.get(what, now) != now:
+            raise _no_longer(run, order, "edges" if what == "fingerprint" else what)
+    return dataset
+
+
+def _same_ids(some: np.ndarray, others: np.ndarray) -> bool:
+    return np.array_equal(some.astype(str), others.astype(str))
+
+
+def _no_longer(run: Run, order: Order, what: str) -> UserError:
+    return UserError(f"{order.source!r} no longer has the {what} that {str(run.path)!r} was trained on.")
 
 
 def evaluate(
@@ -251,12 +303,10 @@ def evaluate(
     if dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so there is nothing to evaluate against.")
     _, vectors = run.embedding()
-    splits, y, labelled = run.splits(), dataset.y, dataset.y >= 0
-    if not labelled.all():
-        y, splits = y[labelled], Splits(splits.name, splits.roles[:, labelled])
+    labelled, y, splits = evaluation.labelled(dataset.y, run.splits())
 
     def label_free(embedding: Tensor) -> dict[str, Any]:
-        rows = embedding if labelled.all() else _rows(embedding, labelled)
+        rows = embedding if len(y) == len(embedding) else _rows(embedding, labelled)
         return evaluation.as_json(evaluation.label_free(rows.to(device), y, splits))
 
     own = label_free(torch.from_numpy(vectors))
@@ -285,7 +335,7 @@ def evaluate(
 
 def _rows(table: Tensor, kept: np.ndarray) -> Tensor:
     if table.layout == torch.sparse_csr:
-        return csr_from_scipy(csr_to_scipy(table)[np.flatnonzero(kept)])
+        return csr_from_scipy(csr_to_scipy(table)[kept])
     return table[torch.from_numpy(kept)]
 
 

@@ -6,12 +6,15 @@ import datetime
 import json
 import os
 import platform
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -28,6 +31,15 @@ import afgrl
 from afgrl.data.splits import Splits
 from afgrl.errors import UserError
 
+# All that afgrl writes into a run folder, and may therefore remove from it.
+OWN_FILES = (
+    "config.toml", "environment.json", "history.jsonl", "trace.jsonl", "splits.npz", "checkpoint.pt",
+    "model.safetensors", "model.json", "scores.json", "predictions.npz", "nodes.parquet", "data.json",
+    "preprocessing.json", "clusters.parquet", "clusters.json", "map-*.npy", "index.faiss", "index.json", "model.onnx",
+    "report.html",
+    *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
+)  # fmt: skip
+OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance")
 REPORTED = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pyarrow")
 
 
@@ -39,38 +51,61 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, *, force: bool = False) -> Run:
-        """A new, empty run folder; an existing one is replaced only by ``force``, and only if it is a run."""
+        """A new run folder; an existing one is replaced only by ``force``, and only if it is a run. What others put
+        there stays."""
         run = cls(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            if not (path / "config.toml").is_file():
+            if not run._is_one():
                 raise UserError(f"{str(path)!r} exists and is not a run; choose another folder with --out.")
             if not force:
                 raise UserError(
                     f"The run {str(path)!r} exists; --resume goes on with it, --force replaces it, --out names another."
                 )
-            shutil.rmtree(path)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"The run folder {str(path)!r} cannot be made: {error.strerror}.") from None
+            run._clear()
+        _make_folder(path)
         return run
 
     @classmethod
     def open(cls, path: Path) -> Run:
-        if not (path / "config.toml").is_file():
-            raise UserError(f"There is no run in {str(path)!r} (no config.toml); `afgrl fit` makes one.")
-        return cls(path)
+        run = cls(path)
+        if not run._is_one():
+            raise UserError(f"There is no run in {str(path)!r} (no config.toml of one); `afgrl fit` makes one.")
+        return run
 
     @classmethod
-    def unused(cls, parent: Path, name: str) -> Path:
-        """``parent/name``, or the first of ``name-2``, ``name-3`` … that does not exist."""
+    def unused(cls, parent: Path, name: str) -> Run:
+        """A new run in ``parent/name``, or in the first of ``name-2``, ``name-3`` … that does not exist."""
+        _make_folder(parent)
         candidates: Iterator[str] = (f"{name}-{i}" if i > 1 else name for i in range(1, sys.maxsize))
-        return next(parent / candidate for candidate in candidates if not (parent / candidate).exists())
+        return next(cls(parent / candidate) for candidate in candidates if _claim(parent / candidate))
+
+    def _is_one(self) -> bool:
+        """Other programs have a config.toml too."""
+        try:
+            asked = self.config().get("run")
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+            return False
+        return isinstance(asked, dict) and "method" in asked
+
+    def _clear(self) -> None:
+        """Remove what afgrl wrote; config.toml last, so that what is left half-way is still a run."""
+        try:
+            for file in sorted(self.path.iterdir(), key=lambda file: file.name == "config.toml"):
+                if file.is_dir() and not file.is_symlink():
+                    if _is_named(file.name, OWN_FOLDERS):
+                        shutil.rmtree(file)
+                elif _is_named(file.name, OWN_FILES):
+                    file.unlink()
+        except OSError as error:
+            raise UserError(f"The run {str(self.path)!r} cannot be replaced: {error.strerror}.") from None
 
     # What was asked for
 
     def write_config(self, run: dict[str, Any], settings: dict[str, Any]) -> None:
-        lines = ["# Everything needed to run this again: afgrl fit SOURCE --config THIS_FILE", "[run]"]
+        lines = ["# Only the settings of this: afgrl fit SOURCE --config THIS_FILE", "[run]"]
+        again = command(self, run)
+        if again and again.isprintable():  # a comment is one line
+            lines.insert(0, f"# All of this again: {again}")
         lines += [f"{key} = {_toml(value)}" for key, value in run.items() if value is not None]
         lines += ["", "[settings]", *(f"{key} = {_toml(value)}" for key, value in settings.items()), ""]
         self._replace("config.toml", lambda path: path.write_text("\n".join(lines), encoding="utf-8"))
@@ -255,6 +290,49 @@ class Run:
 
     def _replace(self, name: str, write: Callable[[Path], Any]) -> None:
         replace_file(self.path / name, write)
+
+
+def command(run: Run, order: dict[str, Any]) -> str | None:
+    """The command line that repeats a run, by the table [run] of its config.toml; None for one saved from Python."""
+    if not order.get("source"):
+        return None
+    words = ["afgrl", "fit", order["source"], "--method", order.get("method", "afgrl")]
+    words += ["--recipe", order["recipe"]] if order.get("recipe", "default") != "default" else []
+    words += ["--data-dir", order["data_dir"]] if order.get("data_dir") else []
+    words += ["--splits", order["splits"]] if order.get("splits", "auto") != "auto" else []
+    words += ["--undirected"] if order.get("directed") is False else []
+    words += ["--evaluate-every", order["evaluate_every"]] if order.get("evaluate_every") else []
+    for key, value in order.items():
+        if key.startswith("file_"):
+            option = {"file_columns": "--column"}.get(key, "--" + key.removeprefix("file_").replace("_", "-"))
+            for item in value if isinstance(value, (list, tuple)) else [value]:
+                words += [option, item]
+    words += ["--config", run.path / "config.toml"]
+    return shlex.join(str(word) for word in words)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"The run folder {str(path)!r} cannot be made: {error.strerror}.") from None
+
+
+def _claim(path: Path) -> bool:
+    """Make a folder that is not there yet; whoever makes it first has it."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UserError(f"The run folder {str(path)!r} cannot be made: {error.strerror}.") from None
+    return True
+
+
+def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a file is called so, or was about to be when its writer died (``replace_file``)."""
+    unfinished = re.fullmatch(r"\.(.+)\.\d+", name)
+    return any(fnmatchcase(unfinished[1] if unfinished else name, pattern) for pattern in patterns)
 
 
 def replace_file(final: Path, write: Callable[[Path], Any]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 COLUMNS = (
     ("classification", "accuracy", "accuracy %"),
@@ -22,7 +22,7 @@ BASELINES = {"random": "untrained", "hops": "[X | SX | S²X]", "raw": "raw featu
 def scores(answer: dict[str, Any]) -> Table:
     """What training bought: the trained vectors first, then what needs no training."""
     table = _table("vectors", right=[heading for _, _, heading in COLUMNS])
-    table.title = f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}"
+    table.title = _title(f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}")
     table.caption = f"Label-free protocol: the last epoch for every task. Splits: {answer['splits']}."
     table.add_row("trained", *_cells(answer["label-free"]), style="bold")
     if answer["paper"]:
@@ -57,9 +57,9 @@ def catalogue(rows: list[dict[str, Any]]) -> Table:
 
 def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
     table = _table("id", right=["similarity"])
-    table.title = f"nearest to {name}"
+    table.title = _title(f"nearest to {name}")
     for neighbour in found:
-        table.add_row(str(neighbour["id"]), f"{neighbour['similarity']:.4f}")
+        table.add_row(Text(str(neighbour["id"])), f"{neighbour['similarity']:.4f}")
     return table
 
 
@@ -72,7 +72,7 @@ def clusters(answer: dict[str, Any]) -> Table:
     for row in answer["clusters"]:
         typical = [f"{'' if item['here'] > item['elsewhere'] else '−'}{item['name']}" for item in row["features"][:4]]
         central = [str(name) for name in row["closest"][:3]]
-        table.add_row(str(row["cluster"]), f"{row['size']:,}", escape(", ".join(typical)), escape(", ".join(central)))
+        table.add_row(str(row["cluster"]), f"{row['size']:,}", Text(", ".join(typical)), Text(", ".join(central)))
     return table
 
 
@@ -128,17 +128,17 @@ def check(answer: dict[str, Any]) -> list[Table]:
     counts = Table(show_header=False, box=box.SIMPLE)
     for name, value in answer.items():
         if name != "notes" and value is not None:
-            counts.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
+            counts.add_row(name.replace("_", " "), Text(f"{value:,}" if isinstance(value, int) else str(value)))
     notes = Table(show_header=False, box=box.SIMPLE)
     for note in answer["notes"]:
         style = {"suspicious": "bold yellow", "repaired": "cyan"}.get(note["kind"])
-        notes.add_row(SIGNS[note["kind"]], escape(note["text"]), style=style)
+        notes.add_row(SIGNS[note["kind"]], Text(note["text"]), style=style)
     return [counts, notes] if answer["notes"] else [counts]
 
 
 def forecast(answer: dict[str, Any]) -> Table:
     table = _table("device", right=["memory", "free", "fits", "an epoch", "training"])
-    table.title = (
+    table.title = _title(
         f"{answer['name']}: {answer['nodes']:,} nodes, {answer['edges']:,} edges, {answer['features']:,} features"
     )
     settings = answer["settings"]
@@ -165,8 +165,13 @@ def findings(answer: dict[str, Any]) -> Table:
     table = Table(show_header=False, box=box.SIMPLE)
     for name, value in answer.items():
         text = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else str(value)
-        table.add_row(name, text)
+        table.add_row(name, Text(text))
     return table
+
+
+def _title(text: str) -> Text:
+    """Names of nodes and files are shown as they are, and not read as rich's markup."""
+    return Text(text, style="table.title")
 
 
 def _table(*left: str, right: Any, no_wrap: bool = False) -> Table:

@@ -51,6 +51,7 @@ class Trace:
             self.evaluate(state)
 
     def evaluate(self, state: State) -> None:
+        assert self.dataset.y is not None
         assert self.dataset.splits is not None  # labels come with splits
         vectors = state.method.represent(self.inputs)
         rows, y, splits = evaluation.labelled(self.dataset.y, self.dataset.splits)

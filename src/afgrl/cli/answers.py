@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from afgrl.cli.app import check_folder, command, stderr, stdout
 from afgrl.cli.arguments import DataDir, Force, Json, Quiet, RunPath
 from afgrl.errors import UserError
 
+say = functools.partial(stderr.print, markup=False, emoji=False)  # names of nodes are shown as they are
 Map = Annotated[str, typer.Option("--map", help="How the vectors become a plane: tsne or pca.")]
 
 
@@ -52,7 +54,7 @@ def cluster(
 
     if k != "auto" and not k.isdigit():
         raise UserError(f"-k is a number of clusters or auto, not {k!r}.")
-    answer = experiment.cluster(run_path, None if k == "auto" else int(k), seed, data_dir=data_dir, say=stderr.print)
+    answer = experiment.cluster(run_path, None if k == "auto" else int(k), seed, data_dir=data_dir, say=say)
     if as_json:
         print(json.dumps(answer, indent=1))
     else:
@@ -78,7 +80,7 @@ def report(
     if out and out.exists() and not force:
         raise UserError(f"The file {str(out)!r} exists; --force replaces it, --out names another.")
     check_folder(file)
-    write(runs, file, map_name=map_name, say=(lambda line: None) if quiet or as_json else stderr.print)
+    write(runs, file, map_name=map_name, say=(lambda line: None) if quiet or as_json else say)
     answer = {"file": str(file), "runs": [str(run.path) for run in runs], "bytes": file.stat().st_size}
     print(json.dumps(answer) if as_json else f"The report is {file} ({file.stat().st_size / 2**20:.1f} MiB).")
 
@@ -94,7 +96,7 @@ def explore(
     from afgrl.explore import serve
     from afgrl.runs import Run
 
-    serve(Run.open(run_path), port=port, open_browser=browser, map_name=map_name, say=stderr.print)
+    serve(Run.open(run_path), port=port, open_browser=browser, map_name=map_name, say=say)
 
 
 @command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,6 +39,11 @@ from afgrl.cli.arguments import (
 )
 from afgrl.errors import UserError
 
+# Names of files and nodes are shown as they are.
+_say = functools.partial(stderr.print, markup=False, emoji=False, highlight=False, style="dim")
+RESUMING = "--resume goes on with the run named by --out, with that run's own settings"
+WITH_RESUME = {"source", "out", "resume", "device", "data_dir", "as_json", "quiet"}
+
 
 @command
 def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet: Quiet = False) -> None:
@@ -49,12 +55,13 @@ def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet:
     scores = experiment.evaluate(run.path, device_named(device))
     _print_scores(scores, as_json, extra={"run": str(run.path)})
     if not as_json:
-        stdout.print(f"\nThe run lies in {run.path} ({time.perf_counter() - began:.0f} s in all). Next:")
-        stdout.print(f"  afgrl search {run.path} 0 -k 5     the digits most like digit number 0", highlight=False)
+        print(f"\nThe run lies in {run.path} ({time.perf_counter() - began:.0f} s in all). Next:")
+        print(f"  afgrl search {shlex.quote(str(run.path))} 0 -k 5     the digits most like digit number 0")
 
 
 @command
 def fit(
+    context: typer.Context,
     source: Source,
     method: Method = "afgrl",
     recipe: Recipe = "default",
@@ -90,8 +97,9 @@ def fit(
 
     began = time.perf_counter()
     if resume:
-        if out is None or config or assignments or seed is not None:
-            raise UserError("--resume goes on with the run named by --out, with that run's own settings.")
+        if out is None:
+            raise UserError(f"{RESUMING}.")
+        _refuse_beside_resume(context)
         if experiment.opened(out)[1].source != source:
             raise UserError(f"The run {str(out)!r} was trained on {experiment.opened(out)[1].source!r}.")
         run = experiment.resume(out, device_named(device), data_dir=data_dir, display=display(quiet))
@@ -114,7 +122,9 @@ def fit(
     if as_json:
         print(json.dumps(answer))
     else:
-        print(f"The run lies in {run.path} ({answer['seconds']} s). Next: afgrl evaluate {run.path}")
+        then = "evaluate" if run.data().get("classes") else "report"
+        command_line = f"afgrl {then} {shlex.quote(str(run.path))}"
+        print(f"The run lies in {run.path} ({answer['seconds']} s). Next: {command_line}")
 
 
 @command
@@ -122,6 +132,7 @@ def embed(
     run_path: RunPath,
     graph: Annotated[str | None, typer.Option("--graph", help="New nodes and edges; by default the run's own.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="A file; by default in the run folder.")] = None,
+    alone: Annotated[bool, typer.Option("--alone", help="Join no new node to one of the training.")] = False,
     form: Annotated[str, typer.Option("--format", help="parquet, csv, npy, npz or lance.")] = "parquet",
     device: Device = "auto",
     data_dir: DataDir = None,
@@ -131,6 +142,8 @@ def embed(
     """Vectors of a graph by a trained run, without training."""
     from afgrl import experiment, vectors
 
+    if alone and not graph:
+        raise UserError("--alone is about new nodes, which --graph names.")
     run, order, _ = experiment.opened(run_path)
     file = out or run.embedding_file(Path(graph).stem if graph else None, form)
     if file.exists() and not force and (out or graph):
@@ -138,9 +151,11 @@ def embed(
     check_folder(file)
     vectors.check_format(form)
     if graph:
-        ids, found = experiment.embed_new(run, order, graph, device_named(device), data_dir=data_dir)
-    else:
-        dataset = order.load(data_dir)
+        ids, found = experiment.embed_new(
+            run, order, graph, device_named(device), data_dir=data_dir, alone=alone, say=_say
+        )
+    else:  # beside clusters and maps only vectors of the same nodes may lie
+        dataset = order.load(data_dir) if out else experiment.unchanged(run, order, data_dir)
         ids, found = dataset.graph.ids, experiment.embed(run, dataset, device_named(device))
     changed = vectors.write(file, ids, found.cpu().numpy(), form)
     answer = {"file": str(file), "nodes": found.shape[0], "width": found.shape[1], "ids_changed": changed}
@@ -164,12 +179,17 @@ def _fit(
     order: Any, settings: dict[str, Any], out: Path | None, device: str, quiet: bool, *, force: bool = False
 ) -> Any:
     from afgrl import experiment
-    from afgrl.runs import Run
 
-    name = f"{Path(order.source).stem}-{order.method}" + ("" if order.recipe == "default" else f"-{order.recipe}")
-    folder = out or Run.unused(Path("runs"), name)
-    say = None if quiet else functools.partial(stderr.print, markup=False, highlight=False, style="dim")
-    return experiment.fit(order, settings, folder, device_named(device), force=force, display=display(quiet), say=say)
+    say = None if quiet else _say
+    return experiment.fit(order, settings, out, device_named(device), force=force, display=display(quiet), say=say)
+
+
+def _refuse_beside_resume(context: typer.Context) -> None:
+    """What a run was asked to be stands in its config.toml, and other words would go unheard."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in WITH_RESUME and source is not None and source.name == "COMMANDLINE":
+            raise UserError(f"{RESUMING}, and does not take {parameter.opts[0]}.")
 
 
 def _print_scores(scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any] | None = None) -> None:

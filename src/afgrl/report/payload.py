@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 from afgrl.ops import knn
 from afgrl.report.arrays import Json, packed, packed_column, packed_ids
 from afgrl.report.plane import plane
-from afgrl.runs import Run
+from afgrl.runs import Run, command
 from afgrl.tables import BASELINES, COLUMNS
 
 NEIGHBOURS = 10
@@ -54,24 +53,6 @@ def table_with_cluster(run: Run) -> pa.Table:
         return nodes
     name = "cluster" if "cluster" not in nodes.column_names else "afgrl cluster"
     return nodes.append_column(name, pa.array(found[0], pa.int32()))
-
-
-def command(run: Run, order: Json) -> str | None:
-    """The command line that repeats a run; None for one that was saved from Python."""
-    if not order.get("source"):
-        return None
-    words = ["afgrl", "fit", order["source"], "--method", order.get("method", "afgrl")]
-    words += ["--recipe", order["recipe"]] if order.get("recipe", "default") != "default" else []
-    words += ["--splits", order["splits"]] if order.get("splits", "auto") != "auto" else []
-    words += ["--undirected"] if order.get("directed") is False else []
-    words += ["--evaluate-every", order["evaluate_every"]] if order.get("evaluate_every") else []
-    for key, value in order.items():
-        if key.startswith("file_"):
-            option = {"file_columns": "--column"}.get(key, "--" + key.removeprefix("file_").replace("_", "-"))
-            for item in value if isinstance(value, list) else [value]:
-                words += [option, item]
-    words += ["--config", run.path / "config.toml"]
-    return shlex.join(str(word) for word in words)
 
 
 def _columns(run: Run) -> list[Json]:

@@ -32,7 +32,9 @@ def names_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_nested(column.type):
         raise UserError(f"An id must be a name or a number, not {column.type}.")
     if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.round(column), column)).as_py():
-        column = pc.cast(column, pa.int64())
+        beyond = pc.greater_equal(pc.abs(column), 2.0**63)  # and stays a float, written as one
+        whole = as_text(pc.cast(pc.if_else(beyond, 0.0, column), pa.int64()))
+        column = pc.if_else(beyond, as_text(column), whole)
     return pc.utf8_trim_whitespace(as_text(column))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afgrl.data.files.numbers import NEARLY_ALL, Form, as_numbers, form_of, is_plain_number, is_text
+from afgrl.data.files.numbers import NEARLY_ALL, Form, as_numbers, form_of, is_date, is_plain_number, is_text
 from afgrl.data.files.options import Kind
 from afgrl.data.notes import Notes
 from afgrl.errors import UserError
@@ -34,7 +34,7 @@ def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where:
     kinds: dict[str, str] = {}
     for name in table.column_names:
         column = table[name]
-        kind = _as_told(name, column, told[name], where) if name in told else _guess(name, column, notes, where)
+        kind = _as_told(name, column, told[name], notes, where) if name in told else _guess(name, column, notes, where)
         if kind != "ignore":
             kinds[name] = kind
     groups: dict[str, list[str]] = {}
@@ -45,7 +45,13 @@ def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where:
     return kinds
 
 
-def _as_told(name: str, column: pa.ChunkedArray, kind: Kind, where: str) -> str:
+def _as_told(name: str, column: pa.ChunkedArray, kind: Kind, notes: Notes, where: str) -> str:
+    if kind == "ignore":
+        return kind
+    if column.null_count == len(column):
+        return _left_out_as_empty(name, notes, where)
+    if kind != "number" and not _is_writable(column):
+        raise UserError(f"The column {name!r} of {where} is to be {PLURAL[kind]}, but it holds {column.type}.")
     if kind == "number" and _is_list(column.type):
         return "vector"
     if kind == "number" and (share := form_of(column)[1]) < NEARLY_ALL:
@@ -54,10 +60,8 @@ def _as_told(name: str, column: pa.ChunkedArray, kind: Kind, where: str) -> str:
 
 
 def _guess(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
-    filled = len(column) - column.null_count
-    if filled == 0:
-        notes.repaired(f"The column {name!r} of {where} is empty and left out.")
-        return "ignore"
+    if column.null_count == len(column):
+        return _left_out_as_empty(name, notes, where)
     if _is_list(column.type):
         return _guess_list(name, column, notes, where)
     if is_plain_number(column.type):
@@ -75,6 +79,11 @@ def _guess(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
             )
         return "number"
     return _guess_words(name, as_text(column).drop_null(), notes, where)
+
+
+def _left_out_as_empty(name: str, notes: Notes, where: str) -> str:
+    notes.repaired(f"The column {name!r} of {where} is empty and left out.")
+    return "ignore"
 
 
 def _guess_words(name: str, cells: pa.ChunkedArray, notes: Notes, where: str) -> str:
@@ -104,15 +113,25 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(column, pa.string())
 
 
+def _is_writable(column: pa.ChunkedArray) -> bool:
+    """Whether the cells can be written as text; lists and bytes cannot."""
+    try:
+        as_text(column)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return False
+    return True
+
+
 def as_vectors(column: pa.ChunkedArray) -> np.ndarray:
-    """[rows, length] of a column of lists; NaN where there is none."""
+    """[rows, length] of a column of lists; NaN where there is no number, or an infinite one."""
     lengths = pc.unique(pc.list_value_length(column).drop_null()).to_pylist()
-    if len(lengths) != 1 or not lengths[0] or not is_plain_number(column.type.value_type):
+    value_type = column.type.value_type
+    if len(lengths) != 1 or not lengths[0] or not is_plain_number(value_type) or is_date(value_type):
         raise UserError("The lists of a column must have one length and hold nothing but numbers.")
     rows = np.full((len(column), lengths[0]), np.nan)
-    flat = pc.cast(pc.list_flatten(column), pa.float64()).to_numpy(zero_copy_only=False)
+    flat = pc.cast(pc.list_flatten(column), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     rows[column.is_valid().to_numpy()] = flat.reshape(-1, lengths[0])
-    return rows
+    return np.where(np.isfinite(rows), rows, np.nan)
 
 
 def _is_list(kind: pa.DataType) -> bool:
