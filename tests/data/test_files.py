@@ -376,6 +376,14 @@ def test_weights_that_are_all_alike_make_no_difference(folder):
     assert "all alike, so they make no difference" in " ".join(sentences(dataset))
 
 
+def test_a_label_below_0_of_a_pyg_file_is_none(tmp_path):
+    file = tmp_path / "data.pt"
+    torch.save({"x": torch.eye(3), "edge_index": torch.tensor([[0, 1], [1, 2]]), "y": torch.tensor([4, -1, 2])}, file)
+    dataset = load(str(file))
+    assert dataset.y.tolist() == [1, -1, 0]
+    assert dataset.n_classes == 2
+
+
 def test_weights_of_a_pyg_file(tmp_path):
     edges, weight = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([1.0, 1.0, 2.0, 2.0])
     file = tmp_path / "data.pt"

@@ -74,7 +74,7 @@ def _biased(
     TRIES: tl.constexpr, WALKS: tl.constexpr,
 ):  # fmt: skip
     """As ``walks._second_order``, whose names these are; a row of a tile has the proposals of one walk."""
-    walk = tl.program_id(0) * WALKS + tl.arange(0, WALKS)
+    walk = tl.program_id(0).to(tl.int64) * WALKS + tl.arange(0, WALKS)
     inside = walk < b
     attempt = tl.arange(0, TRIES)
     drawn = inside[:, None] & (attempt < tries)[None, :]
@@ -88,7 +88,7 @@ def _biased(
         position, returns = _find(key, current * n + previous, edges, bits)
         others = degree - returns.to(tl.int64)
         back = returns.to(tl.float32) / p
-        at = ((step - 1) * 2 * tries + attempt)[None, :] * b + walk[:, None]
+        at = ((step - 1) * 2 * tries + attempt).to(tl.int64)[None, :] * b + walk[:, None]
         dart = tl.load(draws + at, mask=drawn, other=0.0) * (back + tallest * others.to(tl.float32))[:, None]
         slot = ((dart - back[:, None]) / tallest).to(tl.int64)
         slot = tl.maximum(tl.minimum(slot, others[:, None] - 1), 0)

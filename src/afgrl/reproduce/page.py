@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,12 +34,16 @@ def part(name: str, result: Result, drawings: dict[str, str], records: Records) 
         f'<div class="wide">{_table(table, titled=table.title != result.title)}</div>' for table in result.tables
     )
     words.append(f"<details><summary>The numbers</summary>{tables}</details>" if drawings else tables)
-    words += [f'<p class="note">{html.escape(note)}</p>' for note in result.notes]
+    words += [f'<p class="note">{_prose(note)}</p>' for note in result.notes]
     if records:
         words.append(
             f"<details><summary>{len(records)} trainings: settings and commands</summary>{_runs(records)}</details>"
         )
     return "\n".join([*words, "</section>"]) + "\n"
+
+
+def _prose(note: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(note))
 
 
 def write(out: Path, names: Sequence[str], lead: str) -> None:

@@ -172,7 +172,7 @@ def _pyg(path: Path, options: Options, fitted: Fitted) -> Dataset:
         raise UserError(f"An edge in {path} names node {int(edges.max())}, but the nodes are 0 to {n - 1}.")
     columns: dict[str, Any] = {"id": np.arange(n)}
     if isinstance(y, torch.Tensor) and y.shape == (n,) and not y.is_floating_point():
-        columns["label"] = y.numpy()
+        columns["label"] = pa.array(y.numpy(), mask=(y < 0).numpy())  # -1 is the usual word for none
     ends = pa.table({"source": edges[0].numpy(), "target": edges[1].numpy(), **_pyg_weights(stored, path)})
     features = None if x is None else (x.to_dense() if x.layout != torch.strided else x).numpy()
     own = Options(id="id", label=options.label or ("label" if "label" in columns else None), weight=options.weight)
