@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from afgrl import experiment
-from afgrl.runs import environment
+from afgrl.environment import environment
+from afgrl.order import Order
 from afgrl.train import pick_device
 from benchmarks.headline import LEAVES, RESULTS
 
@@ -42,7 +43,7 @@ def main() -> None:
     made = environment(device)  # now: the checkout may move on while this runs
     for name, settings in VARIANTS.items():
         with tempfile.TemporaryDirectory() as folder:
-            order = experiment.Order(
+            order = Order(
                 given.dataset,
                 recipe="paper",
                 data_dir=given.data_dir,

@@ -17,7 +17,8 @@ import torch
 
 from afgrl import experiment
 from afgrl.bench.measure import implementation
-from afgrl.runs import environment
+from afgrl.environment import environment
+from afgrl.order import Order
 from afgrl.train import pick_device
 from benchmarks.headline import LEAVES, PAPER, RESULTS, cells, command_line
 
@@ -46,7 +47,7 @@ def measure(dataset: str, path: str, seed: int, device: torch.device) -> dict[st
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         with implementation(choice):
-            order, settings = experiment.Order(dataset), {"seed": seed, "precision": precision}
+            order, settings = Order(dataset), {"seed": seed, "precision": precision}
             result = experiment.fit(order, settings, Path(folder) / "run", device)
         trained = time.perf_counter()
         scores = experiment.evaluate(result.path, device, baselines=False)["label-free"]  # by one evaluation for all

@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from afgrl import experiment
-from afgrl.runs import environment
+from afgrl.environment import environment
+from afgrl.order import Order
 from afgrl.train import pick_device
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -47,7 +48,7 @@ def run(datasets: list[str], recipes: list[str], seeds: list[int], every: int, o
 def measure(dataset: str, recipe: str, seed: int, every: int, device: torch.device) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        order = experiment.Order(dataset, recipe=recipe, evaluate_every=every)
+        order = Order(dataset, recipe=recipe, evaluate_every=every)
         result = experiment.fit(order, {"seed": seed}, Path(folder) / "run", device)
         trained = time.perf_counter()
         scores = experiment.evaluate(result.path, device, baselines=seed == 0 and recipe == "paper")

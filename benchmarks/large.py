@@ -16,8 +16,8 @@ import torch
 from torch.nn import functional as F
 
 from afgrl import AFGRL, load
+from afgrl.environment import environment
 from afgrl.ops import knn
-from afgrl.runs import environment
 from benchmarks.headline import RESULTS
 
 

@@ -14,9 +14,9 @@ import torch
 
 from afgrl import AFGRL, evaluate
 from afgrl.data.splits import random_splits
+from afgrl.environment import environment
 from afgrl.ops import kmeans, knn
 from afgrl.ops.knn_clusters import knn_in_clusters
-from afgrl.runs import environment
 from benchmarks.headline import RESULTS, cells
 from benchmarks.own_tables import dataset
 

@@ -23,8 +23,9 @@ from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset, load
 from afgrl.data.raw import user_folder
 from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION, Splits
+from afgrl.environment import environment
 from afgrl.evaluate import logistic_probe
-from afgrl.runs import environment, read_embedding
+from afgrl.runs import read_embedding
 from benchmarks.headline import RESULTS
 
 AS_TEXT = ("pubmed", "cs", "physics", "wordnet")  # bags of words, as a column of text; the others as columns of numbers

@@ -15,8 +15,8 @@ import torch
 
 from afgrl import AFGRL, evaluate
 from afgrl.data import load
+from afgrl.environment import environment
 from afgrl.graph import Graph
-from afgrl.runs import environment
 from benchmarks.headline import RESULTS, cells
 
 SEEDS = (0, 1, 2)

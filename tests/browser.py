@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from afgrl.order import Order
 from afgrl.runs import Run
 
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # WebGL by the CPU
@@ -193,7 +194,7 @@ def demo_run(folder):
     from afgrl import experiment
     from afgrl.clusters import cluster_run
 
-    order = experiment.Order("demo")
+    order = Order("demo")
     run = experiment.fit(order, {}, folder / "digits", torch.device("cpu"))
     experiment.evaluate(run.path, torch.device("cpu"))
     pixels = [f"pixel {place // 8 + 1}, {place % 8 + 1}" for place in range(64)]

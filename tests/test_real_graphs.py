@@ -10,6 +10,7 @@ from afgrl.config import resolve
 from afgrl.data import load
 from afgrl.evaluate import logistic_probe, predicted
 from afgrl.methods import method_class
+from afgrl.order import Order
 from afgrl.train import start, train
 
 REAL_DATA = os.environ.get("AFGRL_DATA")
@@ -19,7 +20,7 @@ REAL_DATA = os.environ.get("AFGRL_DATA")
 @pytest.mark.skipif(not REAL_DATA, reason="AFGRL_DATA is not set")
 def test_cora_from_the_readme_in_small(tmp_path, monkeypatch):
     monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
-    order = experiment.Order("cora", data_dir=REAL_DATA, splits="random")
+    order = Order("cora", data_dir=REAL_DATA, splits="random")
     cpu = torch.device("cpu")
     run = experiment.fit(order, {"epochs": 60, "n_components": 128, "predictor_width": 256}, tmp_path / "run", cpu)
     scores = experiment.evaluate(run.path, cpu)

@@ -183,10 +183,10 @@ def test_the_command_repeats_the_run(run):
         "source": "my files/edges.csv", "method": "grace", "recipe": "paper", "splits": "random", "directed": False,
         "evaluate_every": 5, "file_id": "name", "file_columns": ["a=text", "b=number"], "file_knn_graph": 15,
     }  # fmt: skip
-    words = payload.command(run, order)
+    words = payload.command(run.path, order)
     assert words.startswith("afgrl fit 'my files/edges.csv' --method grace --recipe paper --splits random --undirected")
     assert "--evaluate-every 5 --id name --column a=text --column b=number --knn-graph 15 --config" in words
-    assert payload.command(run, {"source": ""}) is None
+    assert payload.command(run.path, {"source": ""}) is None
 
 
 def test_of_a_thousand_columns_a_page_shows_some(tmp_path):

@@ -8,8 +8,9 @@ import torch
 
 from afgrl.data.splits import random_splits
 from afgrl.errors import UserError
-from afgrl.runs import Run, replace_file
+from afgrl.runs import Run
 from afgrl.search import search
+from afgrl.writing import replace_file
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from afgrl.config import resolve
+from afgrl.environment import environment
 from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.ops.dispatch import is_fast, missing
-from afgrl.runs import environment
 from afgrl.train import pick_device, start, train
 
 OPTIONAL = {"faiss": "index"}  # module → the extra that brings it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from afgrl.data.check import description
 from afgrl.data.files.encode import fitted_from_json
 from afgrl.data.files.formats import WITHOUT_IDS
 from afgrl.data.files.join import join
-from afgrl.data.files.options import Options
 from afgrl.data.files.source import load_files
 from afgrl.data.sources import names
 from afgrl.errors import Interrupted, UserError
@@ -31,52 +30,12 @@ from afgrl.lessons import lesson_size, teach
 from afgrl.methods import Method, Size, method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.ops import hops
+from afgrl.order import Order
 from afgrl.runs import Run
 from afgrl.train import Callback, Checkpoints, History, start, stop_on_signals, train
 from afgrl.watch import Health, Trace
 
 Display = Callable[[Settings, int], AbstractContextManager[Callback]]  # shows training as it goes
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a run was asked to be, besides its settings: the table [run] of its config.toml."""
-
-    source: str
-    method: str = "afgrl"
-    recipe: str = "default"
-    data_dir: str | None = None
-    splits: str = "auto"
-    directed: bool | None = None
-    evaluate_every: int = 0  # epochs between the evaluations that the paper protocol picks from; 0 for none
-    options: Options = field(default_factory=Options)  # what was told about a user's own files
-
-    def load(self, data_dir: str | None = None) -> Dataset:
-        if not self.source:
-            raise UserError("This run was saved from Python, so it does not know the graph it came from.")
-        return load(
-            self.source, data_dir=data_dir or self.data_dir, splits=self.splits, directed=self.directed,
-            options=self.options,
-        )  # fmt: skip
-
-    @property
-    def run_name(self) -> str:
-        """Of the run folder, where none is named."""
-        return f"{Path(self.source).stem}-{self.method}" + ("" if self.recipe == "default" else f"-{self.recipe}")
-
-    def as_toml(self) -> dict[str, Any]:
-        """The table [run] of config.toml; what was told about files stands beside the rest."""
-        told = {f"file_{name}": value for name, value in vars(self.options).items() if value not in (None, ())}
-        return {name: value for name, value in vars(self).items() if name != "options"} | told
-
-    @classmethod
-    def from_toml(cls, stored: dict[str, Any]) -> Order:
-        told = {name.removeprefix("file_"): value for name, value in stored.items() if name.startswith("file_")}
-        if "columns" in told:
-            told["columns"] = tuple(told["columns"])
-        return cls(
-            **{name: value for name, value in stored.items() if not name.startswith("file_")}, options=Options(**told)
-        )
 
 
 def fit(

@@ -15,7 +15,8 @@ from torch.nn import functional as F
 
 from afgrl.errors import UserError
 from afgrl.ops import Neighbours, knn
-from afgrl.runs import Run, replace_file
+from afgrl.runs import Run
+from afgrl.writing import replace_file
 
 # A graph of links answers soonest, but to add a row takes longer the more there are: 38 s for 120,000 rows of width 256
 # on one core. Above this many rows, lists of rows that are near each other are made instead.

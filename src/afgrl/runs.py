@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
-import platform
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +21,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-import afgrl
 from afgrl.data.splits import Splits
+from afgrl.environment import environment
 from afgrl.errors import UserError
+from afgrl.order import command
+from afgrl.writing import replace_file, save_npy, save_npz
 
 # All that afgrl writes into a run folder, and may therefore remove from it.
 OWN_FILES = (
@@ -40,7 +36,6 @@ OWN_FILES = (
     *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
 )  # fmt: skip
 OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance")
-REPORTED = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -103,7 +98,7 @@ class Run:
 
     def write_config(self, run: dict[str, Any], settings: dict[str, Any]) -> None:
         lines = ["# Only the settings of this: afgrl fit SOURCE --config THIS_FILE", "[run]"]
-        again = command(self, run)
+        again = command(self.path, run)
         if again and again.isprintable():  # a comment is one line
             lines.insert(0, f"# All of this again: {again}")
         lines += [f"{key} = {_toml(value)}" for key, value in run.items() if value is not None]
@@ -181,7 +176,7 @@ class Run:
 
     def save_predictions(self, classes: np.ndarray) -> None:
         """Of a supervised method: the class of each node by each split, [s, n]."""
-        self._replace("predictions.npz", lambda path: _save_array(path, classes))
+        self._replace("predictions.npz", lambda path: save_npz(path, {"classes": classes}, packed=True))
 
     def predictions(self) -> np.ndarray | None:
         file = self.path / "predictions.npz"
@@ -292,25 +287,6 @@ class Run:
         replace_file(self.path / name, write)
 
 
-def command(run: Run, order: dict[str, Any]) -> str | None:
-    """The command line that repeats a run, by the table [run] of its config.toml; None for one saved from Python."""
-    if not order.get("source"):
-        return None
-    words = ["afgrl", "fit", order["source"], "--method", order.get("method", "afgrl")]
-    words += ["--recipe", order["recipe"]] if order.get("recipe", "default") != "default" else []
-    words += ["--data-dir", order["data_dir"]] if order.get("data_dir") else []
-    words += ["--splits", order["splits"]] if order.get("splits", "auto") != "auto" else []
-    words += ["--undirected"] if order.get("directed") is False else []
-    words += ["--evaluate-every", order["evaluate_every"]] if order.get("evaluate_every") else []
-    for key, value in order.items():
-        if key.startswith("file_"):
-            option = {"file_columns": "--column"}.get(key, "--" + key.removeprefix("file_").replace("_", "-"))
-            for item in value if isinstance(value, (list, tuple)) else [value]:
-                words += [option, item]
-    words += ["--config", run.path / "config.toml"]
-    return shlex.join(str(word) for word in words)
-
-
 def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -335,26 +311,6 @@ def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(unfinished[1] if unfinished else name, pattern) for pattern in patterns)
 
 
-def replace_file(final: Path, write: Callable[[Path], Any]) -> None:
-    """Write through a temporary name, so that a file is whole or not there."""
-    temporary = final.with_name(f".{final.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        os.replace(temporary, final)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def save_npy(path: Path, values: np.ndarray) -> None:
-    with open(path, "wb") as file:  # numpy would add .npy to a name without it
-        np.save(file, values)
-
-
-def _save_array(path: Path, classes: np.ndarray) -> None:
-    with open(path, "wb") as file:  # numpy would add .npz to a name without it
-        np.savez_compressed(file, classes=classes)
-
-
 def write_embedding(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     """A parquet table of ``id`` and ``embedding``, a list of one fixed size."""
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
@@ -367,34 +323,6 @@ def read_embedding(path: Path) -> tuple[np.ndarray, np.ndarray]:
     column = table["embedding"].chunk(0)
     flat = column.flatten().to_numpy(zero_copy_only=False)
     return table["id"].to_numpy(), flat.reshape(-1, column.type.list_size).copy()  # pyarrow's own is read-only
-
-
-def environment(device: torch.device) -> dict[str, Any]:
-    """What a figure was measured with."""
-    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
-    return {
-        "afgrl": afgrl.__version__,
-        "commit": _commit(),
-        "device": gpu or f"{platform.machine()} CPU, {torch.get_num_threads()} thread(s)",
-        "python": platform.python_version(),
-        "versions": {name: metadata.version(name) for name in REPORTED},
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    }
-
-
-def _commit() -> str | None:
-    """The commit of the checkout this package runs from, if it runs from one; AFGRL_COMMIT names it for a
-    copy that travelled without its .git."""
-    if os.environ.get("AFGRL_COMMIT"):
-        return os.environ["AFGRL_COMMIT"]
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True, text=True, timeout=10, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()
 
 
 def _toml(value: Any) -> str:

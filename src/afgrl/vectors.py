@@ -6,14 +6,14 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
 from afgrl.errors import UserError, unknown
-from afgrl.runs import replace_file, write_embedding
+from afgrl.runs import write_embedding
+from afgrl.writing import replace_file, save_npy, save_npz
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell instead of showing it
 
@@ -67,17 +67,12 @@ def _write_npy(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     lines = "".join(f"{name}\n" for name in text.tolist())
     beside = file.with_name(file.name + ".ids.txt")
     replace_file(beside, lambda path: path.write_text(lines, encoding="utf-8"))
-    replace_file(file, lambda path: _save(path, np.save, vectors))
+    replace_file(file, lambda path: save_npy(path, vectors))
 
 
 def _write_npz(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     plain = ids if ids.dtype.kind in "iu" else ids.astype(str)  # objects would be pickled
-    replace_file(file, lambda path: _save(path, np.savez, ids=plain, embedding=vectors))
-
-
-def _save(path: Path, save: Callable[..., None], *arrays: Any, **named: Any) -> None:
-    with open(path, "wb") as file:  # numpy would add a suffix to a name without it
-        save(file, *arrays, **named)
+    replace_file(file, lambda path: save_npz(path, {"ids": plain, "embedding": vectors}))
 
 
 def _write_lance(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:

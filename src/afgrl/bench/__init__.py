@@ -14,11 +14,11 @@ from afgrl.config import recipe, resolve
 from afgrl.data import load
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.synthetic import synthetic
+from afgrl.environment import environment
 from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLConfig
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
-from afgrl.runs import environment
 
 DATASETS = ("photo", "computers", "wikics", "cs", "physics")
 

@@ -32,7 +32,7 @@ def bench(
     from afgrl.bench import bench as measure
     from afgrl.config import from_assignments
     from afgrl.methods import methods as known_methods
-    from afgrl.runs import replace_file
+    from afgrl.writing import replace_file
 
     names = names_in(datasets) or list(DATASETS)
     chosen = list(known_methods()) if methods == "all" else names_in(methods)

@@ -49,9 +49,10 @@ WITH_RESUME = {"source", "out", "resume", "device", "data_dir", "as_json", "quie
 def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet: Quiet = False) -> None:
     """Learn vectors of handwritten digits and show what training bought; no network, under a minute."""
     from afgrl import experiment
+    from afgrl.order import Order
 
     began = time.perf_counter()
-    run = _fit(experiment.Order("demo"), {}, out, device, quiet)
+    run = _fit(Order("demo"), {}, out, device, quiet)
     scores = experiment.evaluate(run.path, device_named(device))
     _print_scores(scores, as_json, extra={"run": str(run.path)})
     if not as_json:
@@ -94,6 +95,7 @@ def fit(
     """Learn the vectors of a graph's nodes and keep them in a run folder."""
     from afgrl import config as settings
     from afgrl import experiment
+    from afgrl.order import Order
 
     began = time.perf_counter()
     if resume:
@@ -108,7 +110,7 @@ def fit(
             id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding
         )
         directed = False if undirected else None
-        order = experiment.Order(source, method, recipe, data_dir, splits, directed, evaluate_every, options)
+        order = Order(source, method, recipe, data_dir, splits, directed, evaluate_every, options)
         layers = settings.from_file(config) if config else {}
         layers |= settings.from_assignments(assignments or [])
         layers |= {} if seed is None else {"seed": seed}

@@ -14,7 +14,8 @@ import torch
 import afgrl
 from afgrl.errors import UserError
 from afgrl.experiment import load_method
-from afgrl.runs import Run, replace_file
+from afgrl.runs import Run
+from afgrl.writing import replace_file
 
 OPSET = 20
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from afgrl.errors import UserError
 from afgrl.report.arrays import safe_json
 from afgrl.report.payload import names_of, payload
-from afgrl.runs import Run, replace_file
+from afgrl.runs import Run
+from afgrl.writing import replace_file
 
 SCRIPTS = (
     "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colours.js", "map.js", "touch.js", "charts.js", "node.js",

@@ -11,9 +11,10 @@ import pyarrow as pa
 import torch
 
 from afgrl.ops import knn
+from afgrl.order import command
 from afgrl.report.arrays import Json, packed, packed_column, packed_ids
 from afgrl.report.plane import plane
-from afgrl.runs import Run, command
+from afgrl.runs import Run
 from afgrl.tables import BASELINES, COLUMNS
 
 NEIGHBOURS = 10
@@ -35,7 +36,7 @@ def payload(run: Run, name: str, map_name: str, say: Callable[[str], None], *, n
         "order": config.get("run", {}),
         "settings": config.get("settings", {}),
         "environment": run.environment(),
-        "command": command(run, config.get("run", {})),
+        "command": command(run.path, config.get("run", {})),
         "history": _history(run.lines("history.jsonl")),
         "scores": _scores(run),
         "clusters": _clusters(run),

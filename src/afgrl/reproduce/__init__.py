@@ -36,7 +36,7 @@ from afgrl.reproduce import (
 from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.result import Records, Result, Scope
 from afgrl.reproduce.store import Store, run_all
-from afgrl.runs import replace_file
+from afgrl.writing import replace_file
 
 
 class Module(Protocol):

@@ -14,11 +14,11 @@ import torch
 from afgrl import evaluate
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, Splits, load
+from afgrl.environment import environment
 from afgrl.lessons import lesson_size, teach
 from afgrl.methods import method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.reproduce.looks import THOROUGH, Effort, Looks, Record
-from afgrl.runs import environment
 from afgrl.train import State, start, train
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from afgrl.reproduce.layout import BELOW, Table
 from afgrl.reproduce.result import Records, Result
-from afgrl.runs import replace_file
+from afgrl.writing import replace_file
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; color: #222; }

@@ -17,8 +17,8 @@ from afgrl.errors import UserError
 from afgrl.reproduce.cells import Cell, begun, config, loaded, measure
 from afgrl.reproduce.looks import Record
 from afgrl.reproduce.versions import code_version, data_version
-from afgrl.runs import replace_file, save_npy
 from afgrl.train import train
+from afgrl.writing import replace_file, save_npy
 
 
 @dataclass(frozen=True)

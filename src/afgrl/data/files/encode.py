@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from afgrl.data.files.kinds import Kind, as_text, as_vectors
-from afgrl.data.files.numbers import Form, as_numbers, form_of
+from afgrl.data.files.kinds import as_text, as_vectors
+from afgrl.data.files.numbers import FORMS, Form, as_numbers
 from afgrl.data.files.structure import Structure
 from afgrl.errors import UserError
 
@@ -36,8 +36,7 @@ class Number:
     form: Form = "number"
 
     @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray) -> Self:
-        form, _ = form_of(column)
+    def fit(cls, name: str, column: pa.ChunkedArray, form: Form = "number") -> Self:
         values = as_numbers(column, form)
         known = values[np.isfinite(values)]
         if not len(known):
@@ -160,9 +159,14 @@ class Encoder:
     parts: tuple[Part, ...]
 
     @classmethod
-    def fit(cls, table: pa.Table, kinds: Mapping[str, Kind | str]) -> Self:
-        """``kinds``: number, vector, category or text for each column that is used."""
-        return cls(tuple(PARTS[kind].fit(name, table[name]) for name, kind in kinds.items()))
+    def fit(cls, table: pa.Table, kinds: Mapping[str, str]) -> Self:
+        """``kinds``: number, date, truth, vector, category or text for each column that is used."""
+        return cls(
+            tuple(
+                Number.fit(name, table[name], kind) if kind in FORMS else PARTS[kind].fit(name, table[name])
+                for name, kind in kinds.items()
+            )
+        )
 
     @property
     def names(self) -> list[str]:

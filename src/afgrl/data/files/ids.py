@@ -23,7 +23,7 @@ def known_cells(column: pa.ChunkedArray, but: pa.ChunkedArray | None = None) -> 
     if but is not None:
         words = words.filter(pc.invert(pc.is_in(words, value_set=but.combine_chunks())))
     text = as_text(column)
-    nothing = pc.is_in(pc.utf8_trim_whitespace(text), value_set=words)
+    nothing = pc.is_in(text, value_set=words)
     return pc.if_else(nothing, pa.scalar(None, pa.string()), text) if pc.any(nothing).as_py() else column
 
 

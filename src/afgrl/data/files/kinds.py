@@ -23,11 +23,10 @@ PLURAL = {
 }  # fmt: skip
 NO: dict[Form, str] = {"number": "no numbers", "date": "no dates", "truth": "neither true nor false"}
 
-__all__ = ["Kind", "as_text", "as_vectors", "choose_kinds"]
-
 
 def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where: str) -> dict[str, str]:
-    """The kind of each column that becomes features, by what the user told and else by a look at it."""
+    """The kind of each column that becomes features, by what the user told and else by a look at it; of a column of
+    numbers, their form."""
     missing = [name for name in told if name not in table.column_names]
     if missing:
         raise UserError(f"{where} has no column {missing[0]!r}; it has {_quoted(table.column_names)}.")
@@ -39,7 +38,7 @@ def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where:
             kinds[name] = kind
     groups: dict[str, list[str]] = {}
     for name, kind in kinds.items():
-        groups.setdefault(form_of(table[name])[0] if kind == "number" else kind, []).append(name)
+        groups.setdefault(kind, []).append(name)
     for kind, names in groups.items():
         notes.understood(f"{_quoted(names)} of {where}: {PLURAL[kind]}.")
     return kinds
@@ -54,9 +53,12 @@ def _as_told(name: str, column: pa.ChunkedArray, kind: Kind, notes: Notes, where
         raise UserError(f"The column {name!r} of {where} is to be {PLURAL[kind]}, but it holds {column.type}.")
     if kind == "number" and _is_list(column.type):
         return "vector"
-    if kind == "number" and (share := form_of(column)[1]) < NEARLY_ALL:
+    if kind != "number":
+        return kind
+    form, share = form_of(column)
+    if share < NEARLY_ALL:
         raise UserError(f"The column {name!r} of {where} is to be numbers, but only {share:.0%} of its cells are.")
-    return kind
+    return form
 
 
 def _guess(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
@@ -71,14 +73,19 @@ def _guess(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
         return "ignore"
     form, share = form_of(column)
     if share >= NEARLY_ALL:
-        bad = np.flatnonzero(np.isnan(as_numbers(column, form)) & ~column.is_null().to_numpy())
-        if share < 1 and len(bad):
+        # A thirteenth month looks like a date.
+        if (share < 1 or form == "date") and len(bad := _not_of(form, column)):
             notes.repaired(
                 f"Cells in column {name!r} of {where} that are {NO[form]}, and count as missing: {len(bad):,}, "
                 f"{column[int(bad[0])].as_py()!r} in row {bad[0] + 1} first."
             )
-        return "number"
+        return form
     return _guess_words(name, as_text(column).drop_null(), notes, where)
+
+
+def _not_of(form: Form, column: pa.ChunkedArray) -> np.ndarray:
+    """The rows whose cell is filled, but is no number of this form."""
+    return np.flatnonzero(np.isnan(as_numbers(column, form)) & ~column.is_null().to_numpy())
 
 
 def _left_out_as_empty(name: str, notes: Notes, where: str) -> str:

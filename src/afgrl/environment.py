@@ -1,0 +1,45 @@
+"""What a figure was measured with."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import afgrl
+
+REPORTED = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pyarrow")
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Device, versions, commit and time."""
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {
+        "afgrl": afgrl.__version__,
+        "commit": _commit(),
+        "device": gpu or f"{platform.machine()} CPU, {torch.get_num_threads()} thread(s)",
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in REPORTED},
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout this package runs from, if it runs from one; AFGRL_COMMIT names it for a
+    copy that travelled without its .git."""
+    if os.environ.get("AFGRL_COMMIT"):
+        return os.environ["AFGRL_COMMIT"]
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
