@@ -78,7 +78,7 @@ def test_reference_equals_term_by_term_in_float64(n, temperature, rng):
 @pytest.mark.parametrize("block", [1, 11, 64, 10_000])  # rows at a time; 11 divides none of the sizes
 @pytest.mark.parametrize("n", [1, 2, 63, 65, 200])
 def test_blocks_equal_the_reference(n, block, rng, monkeypatch):
-    monkeypatch.setitem(contrast.BLOCK_BYTES, "cpu", block * 2 * n * 4)
+    monkeypatch.setattr(contrast, "BLOCK_BYTES", block * 2 * n * 4)
     z1, z2 = views(n, 9, rng)
     blocks = [rows for rows, _ in contrast._blocks(F.normalize(torch.cat([z1, z2])), TEMPERATURE)]
     assert len(blocks) == math.ceil(2 * n / block)
@@ -116,7 +116,7 @@ class Largest(TorchDispatchMode):
 
 def test_no_tensor_grows_with_the_square_of_the_nodes(rng, monkeypatch):
     n, d = 500, 6
-    monkeypatch.setitem(contrast.BLOCK_BYTES, "cpu", 4 * 20 * 2 * n)
+    monkeypatch.setattr(contrast, "BLOCK_BYTES", 4 * 20 * 2 * n)
     with Largest() as blocks:
         with_gradient(info_nce, *views(n, d, rng), TEMPERATURE)
     assert blocks.numel == 20 * 2 * n  # a block of 20 rows, and all rows are smaller
@@ -148,9 +148,16 @@ def test_a_temperature_that_is_none(temperature):
 
 @pytest.mark.parametrize("precision", ROUNDED)
 @pytest.mark.parametrize(
-    ("n", "d", "tiles"), [(1, 3, ""), (63, 40, ""), (65, 130, ""), (20, 512, ""), (66, 70, "whole"), (40, 70, "steps")]
-)
-def test_kernels_equal_float64(n, d, tiles, precision, rng, kernels):
+    ("n", "d", "tiles"),
+    [
+        (1, 3, ""), (63, 40, ""), (65, 130, ""), (20, 512, ""), (66, 70, "whole"), (40, 70, "steps"),
+        (20, 513, ""), (70, 580, "steps"),
+    ],
+)  # fmt: skip
+def test_kernels_equal_float64(n, d, tiles, precision, rng, kernels, monkeypatch):
+    monkeypatch.setattr(
+        kernels, "BLOCK_BYTES", 4 * 160 * 50
+    )  # of rows wider than 512: several blocks, the last shorter
     unit = F.normalize(torch.cat(views(n, d, rng))).to(DEVICE)
     size = kernels.Tiles(*SMALL[tiles]) if tiles else None
     exact = unit.double()
@@ -184,7 +191,7 @@ def test_rows_that_point_nearly_the_same_way(precision, rng, kernels, monkeypatc
 
 
 @pytest.mark.parametrize("precision", ROUNDED)
-@pytest.mark.parametrize(("n", "d"), [(1, 20), (65, 20), (3, 513)])  # the last is too wide for them
+@pytest.mark.parametrize(("n", "d"), [(1, 20), (65, 20), (3, 513)])
 def test_loss_and_gradient_of_the_kernels(n, d, precision, rng, kernels, monkeypatch):
     monkeypatch.setattr(contrast, "takes_kernels", lambda x: True)
     z1, z2 = (z.to(DEVICE) for z in views(n, d, rng))
@@ -204,7 +211,7 @@ def test_keys_are_split_where_multiprocessors_would_wait(tiles, splits, kernels)
 
 @pytest.mark.skipif(not GPU, reason="needs a GPU")
 @pytest.mark.parametrize("precision", ROUNDED)
-@pytest.mark.parametrize("d", [64, 128, 256, 512])
+@pytest.mark.parametrize("d", [64, 128, 256, 512, 600, 2048])
 def test_many_rows_on_a_gpu(d, precision, rng):
     z1, z2 = (z.to(DEVICE) for z in views(3001, d, rng))
     expected, slope = with_gradient(info_nce_reference, z1.double(), z2.double(), TEMPERATURE)

@@ -13,16 +13,14 @@ from torch.nn import functional as F
 from afgrl.errors import UserError
 from afgrl.ops.dispatch import Precision, is_fast, takes_kernels
 
-BLOCK_BYTES = {"cpu": 32 << 20, "cuda": 512 << 20}  # of similarities at a time
-KERNEL_HOLDS = 512  # columns: a row and the sum of its gradient stay on the chip
+BLOCK_BYTES = 32 << 20  # of similarities at a time, on a CPU
 
 
 def info_nce(z1: Tensor, z2: Tensor, temperature: float, *, precision: Precision = "float32") -> Tensor:
     """How badly each row of a view picks its partner in the other among all rows of both: the mean of -log p.
 
     ``p`` is the softmax of cosine / ``temperature`` over all rows but the own (equations 1 and 2 of Zhu et al.
-    2020). ``precision`` is that of the products on a GPU. The kernels there hold up to 512 columns; wider rows are
-    taken in blocks, as on a CPU.
+    2020). ``precision`` is that of the products on a GPU.
     """
     if z1.shape != z2.shape or z1.dim() != 2 or z1.numel() == 0:
         raise UserError(
@@ -55,7 +53,7 @@ class _InfoNce(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, unit: Tensor, temperature: float, precision: Precision) -> Tensor:
-        if _kernels_hold(unit):
+        if takes_kernels(unit):
             from afgrl.ops.contrast_triton import denominator_kernel
 
             denominator = denominator_kernel(unit, temperature, precision)
@@ -72,7 +70,7 @@ class _InfoNce(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         unit, denominator = ctx.saved_tensors
-        if _kernels_hold(unit):
+        if takes_kernels(unit):
             from afgrl.ops.contrast_triton import push_kernel
 
             push = push_kernel(unit, 1 / denominator, ctx.temperature, ctx.precision)
@@ -80,10 +78,6 @@ class _InfoNce(torch.autograd.Function):
             push = _push(unit, 1 / denominator, ctx.temperature)
         gradient = push.sub(unit.roll(unit.shape[0] // 2, 0), alpha=2)
         return gradient.mul_(grads[0] / (unit.shape[0] * ctx.temperature)), None, None
-
-
-def _kernels_hold(unit: Tensor) -> bool:
-    return unit.shape[1] <= KERNEL_HOLDS and takes_kernels(unit)
 
 
 def _denominator(unit: Tensor, temperature: float) -> Tensor:
@@ -102,7 +96,7 @@ def _push(unit: Tensor, inverse: Tensor, temperature: float) -> Tensor:
 def _blocks(unit: Tensor, temperature: float) -> Iterator[tuple[slice, Tensor]]:
     """E, a block of rows at a time."""
     n = unit.shape[0]
-    size = max(1, BLOCK_BYTES[unit.device.type] // (unit.element_size() * n))
+    size = max(1, BLOCK_BYTES // (unit.element_size() * n))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
         block = torch.addmm(

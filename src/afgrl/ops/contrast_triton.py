@@ -1,7 +1,8 @@
 """``info_nce`` on a GPU, in the manner of flash attention: no similarity ever reaches memory.
 
 A program takes a tile of rows and walks over tiles of all rows. Forward it sums what they are alike; backward it
-computes that once more and sums the rows themselves, weighted by it.
+computes that once more and sums the rows themselves, weighted by it. Of rows wider than 512 that sum would not fit the
+registers: their weights are written to memory, for a block of rows at a time, and cuBLAS multiplies them.
 
 At first all rows of an encoder point nearly the same way, and their differences are less than bf16 resolves. So the
 rows are taken from their mean m: with U = m + V a cosine less 1 is V_i·V_j + A_i + A_j, where A = V·m + (m·m - 1) / 2
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import triton
@@ -23,6 +25,8 @@ from afgrl.ops.dispatch import Precision
 from afgrl.ops.rows_triton import DOT, INTERPRETED, WIDTH, padded_rows, tiled
 
 MULTIPROCESSORS = 132  # of an H200; where there are others, more of them wait at the end
+WIDEST = 512  # columns, of which the sum of a tile of rows fits the registers
+BLOCK_BYTES = 512 << 20  # of the weights of wider rows at a time
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,9 @@ class Tiles:
     depth: int = 0  # columns in a step of the forward product; 0: all, and the queries stay in shared memory
 
 
-# By the width of the padded rows, at least 128. All but those of float32 compile for an H200 without a spill, in its
-# 227 KB of shared memory; with 128 keys a product waits for the matrix units, with 64 as much for shared memory.
+# By the width of the padded rows, at least 128; those of 512 serve wider ones. All but those of float32 compile
+# for an H200 without a spill, in its 227 KB of shared memory; with 128 keys a product waits for the matrix units, with
+# 64 as much for shared memory.
 DENOMINATOR: dict[Precision, dict[int, Tiles]] = {
     "bf16": {
         # Two programs fit a multiprocessor: one multiplies while the other takes exponentials.
@@ -73,19 +78,8 @@ PUSH: dict[Precision, dict[int, Tiles]] = {
 
 def denominator_kernel(unit: Tensor, temperature: float, precision: Precision, tiles: Tiles | None = None) -> Tensor:
     """Σ_j exp((cosine - 1) / τ) over all rows j but the own: [n]."""
-    _, centred, offset = _from_mean(unit)
-    rows, size = _padded(centred, precision, DENOMINATOR, tiles)
-    query_tiles, key_tiles = rows.shape[0] // size.queries, rows.shape[0] // size.keys
-    splits = _splits(query_tiles, key_tiles)
-    total = torch.empty(splits, rows.shape[0], device=unit.device)
-    depth = size.depth or rows.shape[1]
-    _denominator[(query_tiles, splits)](
-        tiled(rows, size.queries, depth), tiled(rows, size.keys, depth), _filled(offset, rows), total,
-        math.log2(math.e) / temperature, unit.shape[0], rows.shape[0], key_tiles, triton.cdiv(key_tiles, splits),
-        DOT=DOT[precision], WIDEN=INTERPRETED, WIDTH=rows.shape[1], DEPTH=depth,
-        BLOCK_Q=size.queries, BLOCK_N=size.keys, num_warps=size.warps, num_stages=size.stages,
-    )  # fmt: skip
-    return total.sum(0)[: unit.shape[0]]
+    given = _from_mean(unit, precision, DENOMINATOR, tiles)
+    return _summed(given, temperature, precision, slice(0, len(given.rows)))[: len(unit)]
 
 
 def push_kernel(
@@ -93,43 +87,103 @@ def push_kernel(
 ) -> Tensor:
     """Σ_j exp((cosine - 1) / τ) (1/D_i + 1/D_j) U_j over all rows j but the own, of rows U and 1/D ``inverse``."""
     n, d = unit.shape
-    mean, centred, offset = _from_mean(unit)
-    rows, size = _padded(centred, precision, PUSH, tiles)
-    query_tiles, key_tiles = rows.shape[0] // size.queries, rows.shape[0] // size.keys
+    on_chip = d <= WIDEST
+    given = _from_mean(unit, precision, PUSH if on_chip else DENOMINATOR, tiles)
+    push_of = _push_on_chip if on_chip else _push_by_blocks
+    push, total = push_of(given, _filled(inverse, given.rows), temperature, precision)
+    return torch.addcmul(push[:n, :d], total[:n, None], given.mean)
+
+
+class _FromMean(NamedTuple):
+    """m, V and A, as the head of this file has them."""
+
+    mean: Tensor  # [d]
+    rows: Tensor  # V in the dtype of the products, with zeros up to whole tiles
+    offset: Tensor  # A, as long
+    n: int  # rows that are no padding
+    size: Tiles
+
+
+def _push_on_chip(given: _FromMean, inverse: Tensor, temperature: float, precision: Precision) -> tuple[Tensor, Tensor]:
+    """The weighted sum of the rows V and that of their weights."""
+    rows, size = given.rows, given.size
+    query_tiles, key_tiles = len(rows) // size.queries, len(rows) // size.keys
     splits = _splits(query_tiles, key_tiles)
-    push = torch.empty(splits, *rows.shape, device=unit.device)
-    total = torch.empty(splits, rows.shape[0], device=unit.device)
+    push = torch.empty(splits, *rows.shape, device=rows.device)
+    total = torch.empty(splits, len(rows), device=rows.device)
     _push[(query_tiles, splits)](
         tiled(rows, size.queries, rows.shape[1]), tiled(rows, size.keys, rows.shape[1]),
-        _filled(offset, rows), _filled(inverse, rows), push, total,
-        math.log2(math.e) / temperature, n, rows.shape[0], key_tiles, triton.cdiv(key_tiles, splits),
+        given.offset, inverse, push, total,
+        math.log2(math.e) / temperature, given.n, len(rows), key_tiles, triton.cdiv(key_tiles, splits),
         DOT=DOT[precision], WIDEN=INTERPRETED, WIDTH=rows.shape[1],
         BLOCK_Q=size.queries, BLOCK_N=size.keys, num_warps=size.warps, num_stages=size.stages,
     )  # fmt: skip
-    return torch.addcmul(push.sum(0)[:n, :d], total.sum(0)[:n, None], mean)
+    return push.sum(0), total.sum(0)
 
 
-def _from_mean(unit: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """m, V and A, as the head of this file has them."""
+def _push_by_blocks(
+    given: _FromMean, inverse: Tensor, temperature: float, precision: Precision
+) -> tuple[Tensor, Tensor]:
+    """The same for rows of any width."""
+    rows, tile = given.rows, given.size.queries
+    count = max(1, BLOCK_BYTES // (rows.element_size() * len(rows) * tile)) * tile
+    weights = rows.new_empty(min(count, len(rows)), len(rows))
+    push, total = rows.new_empty(rows.shape, dtype=torch.float32), torch.empty_like(given.offset)
+    for start in range(0, len(rows), len(weights)):
+        block = slice(start, min(start + len(weights), len(rows)))
+        own = weights[: block.stop - start]
+        total[block] = _summed(given, temperature, precision, block, inverse, own)
+        push[block] = _product_in_float32(own, rows)
+    return push, total
+
+
+def _product_in_float32(a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype == torch.bfloat16 and a.is_cuda:
+        return torch.mm(a, b, out_dtype=torch.float32)
+    return a.float() @ b.float()
+
+
+def _summed(
+    given: _FromMean,
+    temperature: float,
+    precision: Precision,
+    block: slice,
+    inverse: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Σ_j of what a row of ``block`` is like row j; given 1/D, of that times 1/D_i + 1/D_j, left in ``weights``."""
+    rows, size, count = given.rows, given.size, block.stop - block.start
+    query_tiles, key_tiles = count // size.queries, len(rows) // size.keys
+    splits = _splits(query_tiles, key_tiles)
+    total = torch.empty(splits, count, device=rows.device)
+    depth = size.depth or rows.shape[1]
+    _row_sums[(query_tiles, splits)](
+        tiled(rows, size.queries, depth), tiled(rows, size.keys, depth), given.offset, inverse,
+        None if weights is None else tiled(weights, size.queries, size.keys), total,
+        math.log2(math.e) / temperature, block.start, given.n, count, key_tiles, triton.cdiv(key_tiles, splits),
+        DOT=DOT[precision], WIDEN=INTERPRETED, WIDTH=rows.shape[1], DEPTH=depth,
+        BLOCK_Q=size.queries, BLOCK_N=size.keys, num_warps=size.warps, num_stages=size.stages,
+    )  # fmt: skip
+    return total.sum(0)
+
+
+def _from_mean(
+    unit: Tensor, precision: Precision, table: dict[Precision, dict[int, Tiles]], tiles: Tiles | None
+) -> _FromMean:
     mean = unit.mean(0)
     centred = unit - mean
-    return mean, centred, (centred * mean).sum(1) + (mean.square().sum() - 1) / 2
+    offset = (centred * mean).sum(1) + (mean.square().sum() - 1) / 2
+    d = unit.shape[1]
+    if d <= WIDEST:  # held at once, which takes a power of two
+        centred = F.pad(centred, (0, max(WIDTH, triton.next_power_of_2(d)) - d))
+    size = tiles or table[precision][min(max(128, centred.shape[1]), WIDEST)]
+    rows, _ = padded_rows(centred, precision, multiple=max(size.queries, size.keys), unit=False)
+    return _FromMean(mean, rows, _filled(offset, rows), len(unit), size)
 
 
 def _filled(values: Tensor, rows: Tensor) -> Tensor:
     """With zeros up to the number of padded rows."""
     return F.pad(values, (0, rows.shape[0] - len(values)))
-
-
-def _padded(
-    unit: Tensor, precision: Precision, table: dict[Precision, dict[int, Tiles]], tiles: Tiles | None
-) -> tuple[Tensor, Tiles]:
-    """The rows with zeros up to whole tiles and to a width that is a power of two, and the tiles for them."""
-    d = unit.shape[1]
-    width = max(WIDTH, triton.next_power_of_2(d))
-    size = tiles or table[precision][max(128, width)]
-    unit = unit if width == d else F.pad(unit, (0, width - d))
-    return padded_rows(unit, precision, multiple=max(size.queries, size.keys), unit=False)[0], size
 
 
 def _splits(query_tiles: int, key_tiles: int) -> int:
@@ -144,15 +198,18 @@ def _splits(query_tiles: int, key_tiles: int) -> int:
 
 
 @triton.jit
-def _denominator(
-    queries, keys, offset, total_to, scale, n, n_rows, key_tiles, tiles_each,
+def _row_sums(
+    queries, keys, offset, inverse, weights, total_to, scale, begin, n, n_queries, key_tiles, tiles_each,
     DOT: tl.constexpr, WIDEN: tl.constexpr, WIDTH: tl.constexpr, DEPTH: tl.constexpr,
     BLOCK_Q: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    first = tl.program_id(0) * BLOCK_Q
+    place = tl.program_id(0) * BLOCK_Q  # in the block of rows that begins at ``begin``
+    first = begin + place
     split = tl.program_id(1)
     total = tl.zeros([BLOCK_Q], tl.float32)
     own = tl.load(offset + first + tl.arange(0, BLOCK_Q))
+    if inverse is not None:
+        own_inverse = tl.load(inverse + first + tl.arange(0, BLOCK_Q))
     if DEPTH == WIDTH:
         q = queries.load([first, 0])
     for tile in range(split * tiles_each, tl.minimum((split + 1) * tiles_each, key_tiles)):
@@ -163,10 +220,14 @@ def _denominator(
             for start in range(0, WIDTH, DEPTH):
                 part = queries.load([first, start])
                 cosine = _product(part, tl.trans(keys.load([tile * BLOCK_N, start])), cosine, DOT, WIDEN)
-        other = tl.load(offset + tile * BLOCK_N + tl.arange(0, BLOCK_N))
-        less_one = cosine + (own[:, None] + other[None, :])
-        total += tl.sum(_likeness(less_one, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N), 1)
-    tl.store(total_to + split * n_rows + first + tl.arange(0, BLOCK_Q), total)
+        key = tile * BLOCK_N + tl.arange(0, BLOCK_N)
+        less_one = cosine + (own[:, None] + tl.load(offset + key)[None, :])
+        value = _likeness(less_one, first, tile * BLOCK_N, scale, n, BLOCK_Q, BLOCK_N)
+        if inverse is not None:
+            value *= own_inverse[:, None] + tl.load(inverse + key)[None, :]
+            weights.store([place, tile * BLOCK_N], value.to(weights.dtype))
+        total += tl.sum(value, 1)
+    tl.store(total_to + split * n_queries + place + tl.arange(0, BLOCK_Q), total)
 
 
 @triton.jit
