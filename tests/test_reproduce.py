@@ -29,7 +29,7 @@ from afgrl.reproduce import (
     versions,
 )
 from afgrl.reproduce.cells import Cell, measure
-from afgrl.reproduce.looks import GRID, QUICK, THOROUGH
+from afgrl.reproduce.looks import GRID, QUICK, THOROUGH, Effort
 from afgrl.reproduce.result import Scope, seeds_of
 from afgrl.reproduce.store import Store, run_all
 from tests.test_cli import afgrl
@@ -176,10 +176,10 @@ def test_features_of_other_columns_are_other_data():
 
 
 def test_a_training_that_does_not_fit_is_left_out_and_the_rest_goes_on(tmp_path, monkeypatch):
-    def measured(cell, dataset, device):
+    def measured(cell, *rest):
         if cell.method == "raw":
             raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 80 GiB")
-        return measure(cell, dataset, device)
+        return measure(cell, *rest)
 
     monkeypatch.setattr("afgrl.reproduce.store.measure", measured)
     told = []
@@ -191,11 +191,11 @@ def test_a_training_that_does_not_fit_is_left_out_and_the_rest_goes_on(tmp_path,
 def test_an_interruption_keeps_what_is_done(tmp_path, monkeypatch):
     cells, store, calls = [small(n_components=width) for width in (4, 5, 6)], Store(tmp_path), []
 
-    def fails_at_the_third(cell, dataset, device):
+    def fails_at_the_third(cell, *rest):
         calls.append(cell)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return measure(cell, dataset, device)
+        return measure(cell, *rest)
 
     monkeypatch.setattr("afgrl.reproduce.store.measure", fails_at_the_third)
     with pytest.raises(KeyboardInterrupt):
@@ -203,6 +203,33 @@ def test_an_interruption_keeps_what_is_done(tmp_path, monkeypatch):
     assert [store.get(cell) is not None for cell in cells] == [True, True, False]
     run_all(cells, store, CPU, say=silent)
     assert calls[3:] == [cells[2]]
+
+
+def test_a_training_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+    """With the scores, and the epochs looked at, of one that was not."""
+    settings = {"epochs": 40, "n_components": 8, "patience": 0}
+    cell = Cell("demo", "bgrl", 0, "paper", tuple(sorted(settings.items())), Effort(4, None, 3, 2, 1))
+    whole = run_all([cell], Store(tmp_path / "whole"), CPU, say=silent)[cell]
+    store, steps = Store(tmp_path / "parts"), []
+
+    def interrupted_after_25(self, state, loss):
+        steps.append(state.step)
+        if state.step == 25:
+            self.save(state.to_checkpoint())
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("afgrl.reproduce.cells.Checkpoints.__call__", interrupted_after_25)
+    with pytest.raises(KeyboardInterrupt):
+        run_all([cell], store, CPU, say=silent)
+    assert store.get(cell) is None
+    assert store.halfway(cell).is_file()
+    found = run_all([cell], store, CPU, say=silent)[cell]
+    assert steps == [*range(1, 26), *range(26, 41)]
+    assert {name: found[name] for name in ("label-free", "paper", "looks", "epochs")} == {
+        name: whole[name] for name in ("label-free", "paper", "looks", "epochs")
+    }
+    assert [look["epoch"] for look in found["looks"]] == [0, 10, 20, 30, 40]
+    assert not store.halfway(cell).exists()
 
 
 def test_several_processes_give_the_same(tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from afgrl.lessons import lesson_size, teach
 from afgrl.methods import method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
 from afgrl.reproduce.looks import THOROUGH, Effort, Looks, Record
-from afgrl.train import State, start, train
+from afgrl.train import Checkpoints, State, start, train
+from afgrl.writing import replace_file
 
 
 @dataclass(frozen=True)
@@ -41,18 +43,31 @@ class Cell:
         return words.strip()
 
 
-def measure(cell: Cell, dataset: Dataset, device: torch.device) -> Record:
-    """Train, and evaluate in both protocols."""
+def measure(cell: Cell, dataset: Dataset, device: torch.device, halfway: Path) -> Record:
+    """Train, and evaluate in both protocols. A training is kept ``halfway`` once a minute, and goes on from there."""
     assert dataset.splits is not None
     splits = Splits(dataset.splits.name, dataset.splits.roles[: cell.effort.n_splits])
     began = time.perf_counter()
     state, inputs = begun(cell, dataset, device)
     look = Looks(dataset.y, splits, inputs, cell.effort, state)
-    if state.last and cell.effort.looks > 1:
+    before = 0.0
+    if halfway.is_file():
+        kept = torch.load(halfway, map_location=device, weights_only=True)
+        state.restore(kept["state"])
+        look.records, before = kept["looks"], kept["seconds"]
+    elif state.last and cell.effort.looks > 1:
         look.evaluate(state, 0)  # the untrained encoder is a candidate, as in the authors' code
-    train(state, inputs, [look])
+
+    def spent() -> float:
+        return before + time.perf_counter() - began - look.seconds
+
+    def keep(checkpoint: dict[str, Any]) -> None:
+        whole = {"state": checkpoint, "looks": look.records, "seconds": spent()}
+        replace_file(halfway, partial(torch.save, whole))
+
+    train(state, inputs, [look, Checkpoints(keep, every=state.last)])  # a look is kept with the state it saw
     vectors = state.method.represent(inputs)
-    seconds = time.perf_counter() - began - look.seconds
+    seconds = spent()
     if not look.records:  # there was no training
         look.evaluate(state, state.step)
     picked = evaluate.as_json(evaluate.pick(look.records))

@@ -1,4 +1,4 @@
-"""Finished trainings, kept by what determines them: a second call, or another table, finds them again."""
+"""Trainings, kept by what determines them: a second call, or another table, finds them again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from joblib import Parallel, delayed
 
-from afgrl.errors import UserError
+from afgrl.errors import AfgrlError
 from afgrl.reproduce.cells import Cell, begun, config, loaded, measure
 from afgrl.reproduce.looks import Record
 from afgrl.reproduce.versions import code_version, data_version
@@ -23,7 +23,7 @@ from afgrl.writing import replace_file, save_npy
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of finished trainings, a file each."""
+    """A folder of finished trainings, a file each, and of those that were interrupted."""
 
     folder: Path
     data_dir: str | None = None
@@ -49,6 +49,11 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(record) + "\n"
         replace_file(self.folder / f"{self.key(cell)}.json", lambda path: path.write_text(text))
+        self.halfway(cell).unlink(missing_ok=True)
+
+    def halfway(self, cell: Cell) -> Path:
+        """Where a training is kept that has not ended yet."""
+        return self.folder / f"{self.key(cell)}.halfway.pt"
 
     def vectors(self, cell: Cell, device: torch.device) -> np.ndarray | None:
         """The embedding of a training, which is made again where it was not kept."""
@@ -103,9 +108,10 @@ def _trained(cells: list[Cell], store: Store, device: torch.device, workers: int
 def _train_and_keep(cell: Cell, store: Store, device: torch.device) -> Outcome:
     if device.type == "cuda":
         torch.cuda.set_device(device)  # kernels outside the training loop run on the current one
+    store.folder.mkdir(parents=True, exist_ok=True)
     try:
-        record = measure(cell, loaded(cell.dataset, store.data_dir), device)
-    except (torch.OutOfMemoryError, MemoryError, UserError) as error:  # the others may well fit
+        record = measure(cell, loaded(cell.dataset, store.data_dir), device, store.halfway(cell))
+    except (torch.OutOfMemoryError, MemoryError, AfgrlError) as error:  # the others may well fit
         return cell, str(error).split("\n")[0]
     store.put(cell, record)
     return cell, record
