@@ -454,6 +454,13 @@ def test_a_method_that_fails_does_not_flatten_the_others():
     assert [text.get_text() for text in legend.get_texts()] == ["afgrl", "gca", "bgrl"]
 
 
+def test_what_changes_little_looks_so():
+    figure = curves.picture({("cs", "afgrl", "paper"): [(2, 93.0, 0.1), (4, 93.1, 0.1)]}, "k", doubling=True)
+    bottom, top = figure.axes[0].get_ylim()
+    assert top - bottom == pytest.approx(0.03 * 93.2)  # the best value and its spread
+    assert (bottom + top) / 2 == pytest.approx(93.05, abs=0.1)
+
+
 def test_a_claim_without_records_is_not_measured(monkeypatch):
     monkeypatch.setattr(Scope, "at_hand", lambda self, wanted: [])
     (table,) = claims.result(Scope((), ("afgrl",)), {}).tables

@@ -72,6 +72,7 @@ def picture(curves: dict[tuple[str, str, str], Curve], label: str, *, doubling: 
         ax.set_title(f"{dataset}, {protocol}", fontsize=9)
         ax.set_xlabel(label, fontsize=8)
         ax.set_ylabel("accuracy %", fontsize=8)
+    figure.align_ylabels()
     if len(methods) > 1:
         pictures.legend(figure)
     return figure

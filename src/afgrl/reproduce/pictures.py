@@ -14,6 +14,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PANEL = (3.4, 2.7)  # inches
 REACH = 0.2  # of the best value: how far down a panel goes
+SPAN = 0.03  # of the best value: what a panel spans at least
 FRAME_NOTE = "A line that leaves its panel goes on below; the table has all values."
 
 
@@ -48,10 +49,17 @@ def doubling(ax: Axes, values: Sequence[float]) -> None:
 
 
 def frame(ax: Axes) -> None:
-    """Leaves out what is far below the best: a line that fails would flatten all others."""
+    """Leaves out what is far below the best: a line that fails would flatten all others. What changes little looks so:
+    a panel of a few tenths of a percent would make mountains of it."""
     values = [value for line in ax.lines for value in np.asarray(line.get_ydata()).tolist()]
-    if values and min(values) < (1 - REACH) * max(values):
-        ax.set_ylim((1 - REACH) * max(values), (1 + REACH / 20) * max(values))
+    if not values:
+        return
+    best = max(values)
+    if min(values) < (1 - REACH) * best:
+        ax.set_ylim((1 - REACH) * best, (1 + REACH / 20) * best)
+    bottom, top = ax.get_ylim()
+    missing = max(0.0, SPAN * best - (top - bottom))
+    ax.set_ylim(bottom - missing / 2, top + missing / 2)
 
 
 def legend(figure: Figure, columns: int = 4) -> None:
