@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import publish
+from benchmarks import publish, reference
 from typer.testing import CliRunner
 
 import afgrl.methods
@@ -41,6 +41,12 @@ def test_the_table_of_settings_is_the_code():
     for row in settings_rows():
         assert row in text
     assert issubclass(AFGRLConfig, Settings)
+
+
+def test_the_reference_is_the_code():
+    assert reference.DOCUMENT.read_text() == "\n".join(reference.lines()) + "\n"
+    used = set(re.findall(r"AFGRL_[A-Z]+", "".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))))
+    assert used == reference.VARIABLES.keys()
 
 
 @pytest.mark.parametrize("document", publish.DOCUMENTS, ids=lambda path: path.name)

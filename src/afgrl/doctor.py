@@ -15,7 +15,8 @@ from afgrl.methods import method_class
 from afgrl.ops.dispatch import is_fast, missing
 from afgrl.train import pick_device, start, train
 
-OPTIONAL = {"faiss": "index"}  # module → the extra that brings it
+# module → the extra that brings it
+OPTIONAL = {"faiss": "index", "fastapi": "explore", "onnxscript": "onnx", "pandas": "pandas", "lance": "lance"}
 
 
 def examine(data_dir: str | None = None) -> dict[str, Any]:

@@ -40,7 +40,8 @@ OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance")
 
 @dataclass(frozen=True)
 class Run:
-    """A training and all that came of it. Every file is written to a temporary name and renamed."""
+    """A training and all that came of it. Files are written to a temporary name and renamed, but for
+    the two that grow line by line."""
 
     path: Path
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; by default a new one under runs/.")]
-# Written out, since asking the package would wait for PyTorch.
-METHODS = (
-    "afgrl, bgrl, dgi, deepwalk, deepwalk_feats, gca, gmi, grace, hops, mvgrl, node2vec, random, raw or supervised_gcn"
-)
+
+
+def _methods() -> str:
+    """Their names, read off their files: to import them takes PyTorch, and seconds before any help."""
+    files = sorted((Path(__file__).parent.parent / "methods").glob("*.py"))
+    named = [re.search(r'^    name = "(\w+)"$', file.read_text(encoding="utf-8"), re.MULTILINE) for file in files]
+    *names, last = [found[1] for found in named if found]
+    return f"{', '.join(names)} or {last}"
+
+
+METHODS = _methods()
 Method = Annotated[str, typer.Option("--method", help=f"How to learn: {METHODS}.")]
 Recipe = Annotated[str, typer.Option("--recipe", help="A set of settings: default, or paper.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings from a TOML file.")]

@@ -80,7 +80,7 @@ def estimate(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Memory and time that training would take on this machine, and the settings that fit."""
+    """Memory and time that training AFGRL would take on this machine, and the settings that fit."""
     from afgrl import tables
     from afgrl.config import from_assignments
     from afgrl.data import load

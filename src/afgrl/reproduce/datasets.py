@@ -27,6 +27,6 @@ def result(scope: Scope, records: Records) -> Result:
         rows.append(row)
     notes = [
         *scope.absent(paper.DATASETS),
-        "Edges are counted once, without loops and duplicates, of which the published counts hold a few.",
+        "Edges are counted once, without loops and duplicates.",
     ]
     return Result("Statistics of the datasets", [Table("Statistics of the datasets", columns, rows)], notes=notes)

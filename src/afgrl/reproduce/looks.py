@@ -29,7 +29,7 @@ class Effort:
 # A look takes as long as some hundred epochs, so where a method is trained many times over there are two.
 THOROUGH, GRID = Effort(), Effort(looks=2, longest=None)
 QUICK = Effort(looks=1, longest=None, n_splits=3, n_fits=2, n_init=1)
-PATIENT = 50  # epochs between looks where patience may end a training; it ended DGI's after 220 to 380
+PATIENT = 50  # epochs between looks where patience may end a training; it ended DGI's after 220 to 880
 
 
 class Looks:
