@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import shlex
 import signal
@@ -109,6 +110,48 @@ def test_a_supervised_method_needs_labels(tmp_path):
     assert answer.exit_code == 2
     assert "has no labels" in answer.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["fit", "demo", "--seed", "9" * 30], 2, "The setting 'seed' cannot be"),
+        (["fit", "demo", "--set", "weight_decay=inf"], 2, "The setting 'weight_decay' cannot be"),
+        (["fit", "demo", "--set", "n_components=10000000000000"], 1, "There is not enough memory for this"),
+    ],
+)
+def test_what_cannot_be_asked_for_gets_one_sentence(arguments, status, sentence, tmp_path):
+    answer = afgrl(*arguments, "--out", tmp_path / "run", "--device", "cpu", "--quiet")
+    assert answer.exit_code == status, answer.stderr
+    assert answer.stderr.startswith(sentence)
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_place_nobody_can_write_to_gets_one_sentence(run, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "model.onnx")
+
+    monkeypatch.setattr("afgrl.onnx.export", full)
+    answer = afgrl("export", run, "--out", run.parent / "there.onnx")
+    assert answer.exit_code == 1
+    assert answer.stderr == "No space left on device: 'model.onnx'.\n"
+
+
+def test_output_in_an_encoding_without_our_signs(run):
+    code = "from afgrl.cli import main; import sys; sys.argv = ['afgrl', 'cluster', sys.argv[1], '-k', '3']; main()"
+    answer = subprocess.run(
+        [sys.executable, "-c", code, run], capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert b"?" in answer.stdout
+
+
+def test_sources_are_read_whatever_the_locale():
+    code = "from afgrl.config import recipe; from afgrl.reproduce.versions import code_version; "
+    code += "recipe('afgrl', 'paper', 'cs'); code_version('gca')"
+    plain = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, env=plain)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_help_names_every_method():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from afgrl import forecast
 from afgrl.config import recipe, resolve
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.synthetic import DENSITY, synthetic
@@ -107,6 +108,20 @@ def test_a_synthetic_graph_has_the_size_of_the_real_one(name):
     assert (graph.n, graph.n_features) == (counts[0], counts[2])
     assert graph.n_edges == pytest.approx(counts[1], rel=0.05)  # those drawn twice count once
     assert torch.equal(synthetic(name).edge_index, graph.edge_index)
+
+
+def test_where_nobody_can_be_asked_memory_is_no_hindrance(monkeypatch):
+    monkeypatch.setattr(forecast, "_free_of_container", lambda: math.inf)
+    monkeypatch.setattr(forecast.Path, "read_text", lambda *args, **options: "")  # no /proc/meminfo
+    monkeypatch.delattr(os, "sysconf")  # Windows
+    assert forecast.free_memory("cpu") == sys.maxsize
+
+
+def test_only_what_is_wide_is_made_narrower(small_graph):
+    config = resolve(AFGRLConfig, {"n_components": 64, "predictor_width": 8192}).adapted(small_graph)
+    load = Workload.of(small_graph, "cpu")
+    free = peak_memory(config.model_copy(update={"predictor_width": 512}), load)
+    assert forecast.narrower(config, load, free) == {"n_components": 64, "predictor_width": 512}
 
 
 def test_files_that_a_container_keeps_in_memory_count_as_free(tmp_path):

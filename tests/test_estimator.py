@@ -133,6 +133,13 @@ def test_neighbours_are_scikit_learns(fitted):
     assert index.shape == (len(fitted.embedding_), 4)
 
 
+@pytest.mark.parametrize("shape", [(32,), (2, 31)])
+def test_vectors_of_another_shape_get_one_sentence(shape, small_graph):
+    model = AFGRL(epochs=1, n_components=32, device="cpu").fit(small_graph)
+    with pytest.raises(UserError, match=r"X are vectors, \[q, 32\], but its shape is"):
+        model.kneighbors(np.ones(shape))
+
+
 def test_what_is_not_fitted_says_so(small_graph, tmp_path):
     for call in (lambda e: e.transform(small_graph), lambda e: e.kneighbors(), lambda e: e.save(tmp_path / "run")):
         with pytest.raises(NotFittedError):

@@ -226,7 +226,7 @@ def test_parquet_holds_the_very_values(client, run):
 
 def test_nothing_in_a_csv_is_computed_by_a_spreadsheet(tmp_path):
     ids = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "plain", 'a"b,c']
-    columns = {"=head": pa.array([*ids[1:], None]), "n": pa.array([-1.5, -2, 3, 4, 5, 6, 7, None])}
+    columns = {"=head": pa.array([*ids[1:], None], pa.large_string()), "n": pa.array([-1.5, -2, 3, 4, 5, 6, 7, None])}
     run = make_run(tmp_path / "run", 8, ids=ids, columns=columns)
     with serving(run) as address:
         answer = httpx.post(address + "api/export", json={"rows": list(range(8))})

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -7,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from afgrl import Graph, UserError
+from afgrl.graph import as_text
 
 PATH = torch.tensor([[0, 1], [1, 2]])  # 0 – 1 – 2
 EYE = torch.eye(3)
@@ -118,6 +121,27 @@ def test_isolated_nodes_and_no_edges_are_legal():
 def test_ids_are_the_users_own():
     assert Graph(EYE, PATH).ids.tolist() == [0, 1, 2]
     assert Graph(EYE, PATH, ids=["b", "a", "c"]).ids.tolist() == ["b", "a", "c"]
+    assert Graph(EYE, PATH, ids=[0, (0, 1), "c"]).ids.tolist() == ["0", "(0, 1)", "c"]
+    assert Graph(EYE, PATH, ids=[7, 8, 2**70]).ids.tolist() == ["7", "8", str(2**70)]
+    assert Graph(EYE, PATH, ids=torch.tensor([7, 8, 9])).ids.tolist() == [7, 8, 9]
+    assert Graph(EYE, PATH, ids=np.array([b"x", b"y", b"z"])).ids.tolist() == ["x", "y", "z"]
+
+
+def test_one_long_id_takes_the_room_of_one():
+    n = 2000
+    tracemalloc.start()
+    ids = Graph(torch.ones(n, 1), torch.empty(2, 0), ids=["x" * 50_000, *map(str, range(n - 1))]).ids
+    assert as_text(ids).tolist() == ids.tolist()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 5e6  # numpy's strings, all as long as the longest, take 400 MB
+
+
+def test_a_users_matrix_stays_as_it_is():
+    first = sp.csr_array((np.array([1.0, 2.0]), np.array([2, 0]), np.array([0, 2, 2, 2])), shape=(3, 3))
+    second = sp.csr_array((np.array([20.0, 10.0]), first.indices, first.indptr), shape=(3, 3))
+    assert Graph(first, PATH).x.to_dense()[0].tolist() == [2, 0, 1]
+    assert second.toarray()[0].tolist() == [10, 0, 20]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +160,11 @@ def test_ids_are_the_users_own():
         ((np.array([["a"], ["b"], ["c"]]), PATH), "numbers"),
         ((EYE, PATH, ["a", "b"]), "3 nodes but 2 ids"),
         ((EYE, PATH, ["a", "b", "a"]), "'a' is given to 2 nodes"),
+        ((EYE, PATH, 5), "must be a list, one for each node, not 5"),
+        ((EYE, PATH, np.array(5)), "must be a list"),
+        ((1j * EYE, PATH), "real numbers"),
+        ((sp.csr_array(1j * np.eye(3)), PATH), "real numbers"),
+        ((EYE.to_sparse_csc(), PATH), "dense, COO or CSR"),
     ],
 )
 def test_bad_input_gets_one_sentence(arguments, sentence):

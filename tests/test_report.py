@@ -128,6 +128,8 @@ def unpacked(packed):
         (pa.array([2**40, 1]), "float64", [2**40, 1]),
         (pa.array([1, None, 2**30 + 1]), "float64", [1, np.nan, 2**30 + 1]),
         (pa.array([0.5, None, float("inf")]), "float32", [0.5, np.nan, np.nan]),
+        (pa.array([0.7, None]), "float64", [0.7, np.nan]),  # a filter "at least 0.7" shall keep it
+        (pa.array([1e39]), "float64", [1e39]),
     ],
 )
 def test_numbers_travel_in_the_smallest_type_that_holds_them(column, kind, values):
@@ -146,6 +148,9 @@ def test_numbers_travel_in_the_smallest_type_that_holds_them(column, kind, value
         (pa.array([2**60, 1]), [str(1), str(2**60)], [1, 0]),
         (pa.array([[1, 2], None]), ["[1, 2]"], [0, 1]),
         (pa.array([None, None]), [], [0, 0]),
+        (pa.array([1, None], pa.timestamp("ns")), ["1970-01-01 00:00:00.000000001"], [0, 1]),
+        (pa.array([0], pa.timestamp("s", "Nowhere/Land")), ["1970-01-01 00:00:00"], [0]),
+        (pa.array([10**7], pa.date32()), ["29349-01-26"], [0]),
     ],
 )
 def test_all_else_travels_as_codes_of_its_values(column, values, codes):

@@ -1,5 +1,6 @@
 import json
 import shlex
+import subprocess
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -7,7 +8,9 @@ import pytest
 import torch
 
 from afgrl.data.splits import random_splits
+from afgrl.environment import _commit
 from afgrl.errors import UserError
+from afgrl.order import Order
 from afgrl.runs import Run
 from afgrl.search import search
 from afgrl.writing import replace_file
@@ -28,9 +31,34 @@ def test_the_config_comes_back(run):
 
 
 def test_awkward_strings_survive_the_config(run):
-    source = 'C:\\data\\"my graph" – ü.npz'
+    source = 'C:\\data\\"my graph" – ü\x7f\n.npz'
     run.write_config({"source": source}, {})
     assert run.config()["run"]["source"] == source
+
+
+def test_a_name_that_is_no_text_gets_one_sentence(run):
+    with pytest.raises(UserError, match="no text in any encoding"):
+        run.write_config({"source": "\udcff.npz", "method": "afgrl"}, {})
+
+
+def test_a_config_of_another_version_gets_one_sentence():
+    with pytest.raises(UserError, match=r"another version of afgrl: .*'later'"):
+        Order.from_toml({"source": "cora", "later": 1})
+
+
+def test_a_damaged_model_gets_one_sentence(run):
+    (run.path / "model.safetensors").write_bytes(b"half of a fi")
+    (run.path / "model.json").write_text("{}")
+    with pytest.raises(UserError, match="is damaged"):
+        run.model()
+
+
+def test_the_folder_one_is_in_gives_its_name(tmp_path, monkeypatch):
+    (tmp_path / "my graph").mkdir()
+    monkeypatch.chdir(tmp_path / "my graph")
+    assert Order(".").run_name == "my graph-afgrl"
+    assert Order("/").run_name == "graph-afgrl"
+    assert Order("cora", recipe="paper").run_name == "cora-afgrl-paper"
 
 
 def test_a_run_is_never_overwritten_without_force(run):
@@ -167,6 +195,16 @@ def test_the_environment_says_what_a_figure_was_measured_with(run):
     stored = json.loads((run.path / "environment.json").read_text())
     assert stored["versions"]["torch"].startswith("2.")
     assert "CPU" in stored["device"]
+
+
+def test_the_commit_of_someone_elses_project_is_not_ours(tmp_path, monkeypatch):
+    monkeypatch.delenv("AFGRL_COMMIT", raising=False)
+    monkeypatch.setattr("afgrl.environment.__file__", str(tmp_path / "site-packages" / "environment.py"))
+    (tmp_path / "site-packages").mkdir()
+    author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "theirs"]):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    assert _commit() is None
 
 
 def test_search_by_hand(run):

@@ -10,6 +10,7 @@ from afgrl.errors import AfgrlError, Interrupted, UserError
 from afgrl.graph import Graph
 from afgrl.methods import methods
 from afgrl.methods.afgrl import AFGRLConfig
+from afgrl.ops import kmeans
 from afgrl.steps import matmul_precision
 from afgrl.train import Checkpoints, History, pick_device, start, stop_on_signals, train
 
@@ -120,12 +121,23 @@ def test_positives_are_searched_every_few_steps(small_graph, monkeypatch):
     assert len(found) == 3  # at the first, fifth and ninth step
 
 
-def test_a_warm_start_begins_where_the_last_clusters_were(small_graph):
-    cold, inputs = begun(small_graph, warm_start=False, refresh_every=1, kmeans_iters=1)
-    warm, _ = begun(small_graph, warm_start=True, refresh_every=1, kmeans_iters=1)
-    for state in (cold, warm):
-        train(state, inputs)
-    assert not torch.equal(cold.method.centres, warm.method.centres)
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_warm_start_begins_where_the_last_clusters_were(small_graph, monkeypatch, warm):
+    begins, ends = [], []
+
+    def watched(*args, centres, **options):
+        begins.append(None if centres is None else centres.clone())
+        found = kmeans(*args, centres=centres, **options)
+        ends.append(found.centres.clone())
+        return found
+
+    monkeypatch.setattr("afgrl.methods.afgrl.kmeans", watched)
+    state, inputs = begun(small_graph, epochs=4, warm_start=warm, refresh_every=1)
+    train(state, inputs)
+    assert len(begins) == 4
+    assert begins[0] is None
+    for begin, end in zip(begins[1:], ends, strict=False):
+        assert torch.equal(begin, end) if warm else begin is None
 
 
 @pytest.mark.parametrize("rule", ["knn", "knn+adj", "knn+clusters", "clusters", "all"])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Settings(BaseModel):
     """What every method can be told; each method's ``Config`` adds its own."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     epochs: int | None = Field(500, ge=0, description="passes over the graph")
     learning_rate: float = Field(1e-3, gt=0, description="step size of AdamW (the paper's η)")
@@ -30,7 +30,7 @@ class Settings(BaseModel):
     )
     patience: int = Field(0, ge=0, description="stop when the loss has not fallen for so many epochs; 0: never")
     checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0 for none but the last")
-    seed: int = Field(0, ge=0, description="of everything random in training")
+    seed: int = Field(0, ge=0, lt=2**63, description="of everything random in training")
 
     def adapted(self, graph: Graph) -> Self:
         """These settings with every None replaced by what suits the graph; a method that has any says how."""
@@ -59,7 +59,7 @@ def resolve(config: type[SettingsT], *layers: Mapping[str, Any]) -> SettingsT:
 def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
     """The settings a recipe file gives a method: those for every graph, overruled by the dataset's own."""
     file = resources.files("afgrl.recipes") / f"{method}.toml"
-    tables = tomllib.loads(file.read_text()) if file.is_file() else {}
+    tables = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     tables = {"default": {}, "paper": {}} | tables  # the defaults of a method's Config, where nothing was published
     if name not in tables:
         raise unknown("recipe", name, tables)

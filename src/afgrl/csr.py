@@ -31,7 +31,9 @@ def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Ten
 def csr_from_scipy(matrix: Any) -> Tensor:
     """A float32 CSR tensor from any scipy sparse matrix, duplicates summed and columns sorted."""
     matrix = sp.csr_array(matrix)
-    matrix.sum_duplicates()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # what is sorted would be the user's own
+        matrix.sum_duplicates()
     crow, col = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
     return csr(crow, col, torch.from_numpy(matrix.data.astype(np.float32)), matrix.shape)
 

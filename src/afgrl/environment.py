@@ -36,10 +36,14 @@ def _commit() -> str | None:
     if os.environ.get("AFGRL_COMMIT"):
         return os.environ["AFGRL_COMMIT"]
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True, text=True, timeout=10, check=True,
-        )  # fmt: skip
+        _git("ls-files", "--error-unmatch", Path(__file__).name)  # else it is someone's who installed afgrl inside it
+        return _git("describe", "--always", "--dirty", "--abbrev=12")
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _git(*words: str) -> str:
+    answer = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), *words], capture_output=True, text=True, timeout=10, check=True
+    )
     return answer.stdout.strip()

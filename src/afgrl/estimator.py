@@ -111,7 +111,10 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         if X is None:
             found = knn(keys, keys, n_neighbors, diagonal="drop")
         else:
-            found = knn(torch.as_tensor(np.asarray(X, dtype=np.float32)), keys, n_neighbors)
+            asked = np.asarray(X, dtype=np.float32)
+            if asked.ndim != 2 or asked.shape[1] != keys.shape[1]:
+                raise UserError(f"X are vectors, [q, {keys.shape[1]}], but its shape is {asked.shape}.")
+            found = knn(torch.from_numpy(asked), keys, n_neighbors)
         index = found.index.numpy()
         return (1 - found.similarity.numpy(), index) if return_distance else index
 

@@ -26,6 +26,7 @@ from afgrl.data.files.source import load_files
 from afgrl.data.sources import names
 from afgrl.errors import Interrupted, UserError
 from afgrl.forecast import warning
+from afgrl.graph import as_text
 from afgrl.lessons import lesson_size, teach
 from afgrl.methods import Method, Size, method_class
 from afgrl.methods.supervised_gcn import SupervisedGCNMethod
@@ -204,7 +205,7 @@ def embed_new(
 
 def _known(run: Run, new: Dataset) -> int:
     """How many nodes of the training a new dataset names."""
-    return int(np.isin(new.graph.ids.astype(str), run.embedding()[0].astype(str)).sum())
+    return len(set(as_text(new.graph.ids)) & set(as_text(run.embedding()[0])))
 
 
 def cluster(
@@ -246,7 +247,7 @@ def unchanged(run: Run, order: Order, data_dir: str | None = None) -> Dataset:
 
 
 def _same_ids(some: np.ndarray, others: np.ndarray) -> bool:
-    return np.array_equal(some.astype(str), others.astype(str))
+    return np.array_equal(as_text(some), as_text(others))
 
 
 def _no_longer(run: Run, order: Order, what: str) -> UserError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ def narrower(config: AFGRLConfig, load: Workload, free: int) -> dict[str, int] |
     changes: dict[str, int] = {}
     while peak_memory(config.model_copy(update=changes), load) > free:
         widths = {"n_components": config.n_components, "predictor_width": config.predictor_width} | changes
-        if min(widths.values()) <= NARROWEST:
+        if max(widths.values()) <= NARROWEST:
             return None
-        changes = {name: width // 2 for name, width in widths.items()}
+        changes = {name: width if width <= NARROWEST else width // 2 for name, width in widths.items()}
     return changes
 
 
@@ -79,7 +80,8 @@ def free_memory(kind: str) -> int:
     """Bytes that may still be taken."""
     if kind == "cuda":
         return torch.cuda.mem_get_info()[0]
-    return int(min(_free_of_machine(), _free_of_container()))
+    free = min(_free_of_machine(), _free_of_container())
+    return int(free) if math.isfinite(free) else sys.maxsize
 
 
 def _free_of_machine() -> float:
@@ -87,7 +89,11 @@ def _free_of_machine() -> float:
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         return int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):  # not Linux
+        pass
+    try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows, which is not asked
+        return math.inf
 
 
 def _free_of_container(group: Path = CONTROL_GROUP) -> float:

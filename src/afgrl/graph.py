@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -195,6 +196,8 @@ class Graph:
 
 
 def _checked_features(x: Any) -> Tensor:
+    if x.is_complex() if isinstance(x, Tensor) else np.iscomplexobj(x):
+        raise UserError("The features must be real numbers, but they are complex.")
     if sp.issparse(x):
         x = csr_from_scipy(x)
     elif not isinstance(x, Tensor):
@@ -204,6 +207,8 @@ def _checked_features(x: Any) -> Tensor:
             raise UserError(f"The features must be numbers, but this was given: {error}.") from None
     elif x.layout == torch.sparse_coo:
         x = x.coalesce().to_sparse_csr()
+    elif x.layout not in (torch.strided, torch.sparse_csr):
+        raise UserError(f"Features are dense, COO or CSR, not {x.layout}.")
     if x.ndim != 2:
         raise UserError(f"The features must be a table [nodes, features], but their shape is {tuple(x.shape)}.")
     if x.shape[0] == 0:
@@ -272,13 +277,26 @@ def _checked_weights(weight: Any, n_edges: int) -> Tensor:
     return values.to(torch.float64)
 
 
+def as_text(ids: Any) -> np.ndarray:
+    """Ids as an array of Python's strings; in one of numpy's all would be as long as the longest."""
+    if isinstance(ids, np.ndarray) and ids.dtype.kind not in "OU":
+        return ids.astype(str).astype(object)
+    names = np.empty(len(ids), dtype=object)
+    names[:] = [str(name) for name in ids]
+    return names
+
+
 def _checked_ids(ids: Any, n: int) -> np.ndarray:
-    names = np.arange(n) if ids is None else np.asarray(ids)
-    if names.ndim != 1:  # NetworkX names may be tuples, which numpy would take for a table
-        names = np.empty(len(ids), dtype=object)
-        names[:] = [str(name) for name in ids]
-    elif names.dtype.kind not in "iu":
-        names = names.astype(str).astype(object)
+    if ids is None:
+        return np.arange(n)
+    # NetworkX names may be tuples, which numpy would take for a table.
+    given = np.asarray(ids) if hasattr(ids, "__array__") else list(ids) if isinstance(ids, Iterable) else None
+    if given is None or (isinstance(given, np.ndarray) and given.ndim == 0):
+        raise UserError(f"The ids must be a list, one for each node, not {ids!r}.")
+    if isinstance(given, list) and all(isinstance(name, (int, np.integer)) for name in given):
+        given = np.array(given)
+    whole = isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "iu"
+    names: np.ndarray = np.asarray(given) if whole else as_text(given)
     if names.shape != (n,):
         raise UserError(f"There are {n} nodes but {names.shape[0]} ids.")
     if len(np.unique(names)) != n:

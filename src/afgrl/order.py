@@ -36,7 +36,7 @@ class Order:
     @property
     def run_name(self) -> str:
         """Of the run folder, where none is named."""
-        return f"{Path(self.source).stem}-{self.method}" + ("" if self.recipe == "default" else f"-{self.recipe}")
+        return f"{short_name(self.source)}-{self.method}" + ("" if self.recipe == "default" else f"-{self.recipe}")
 
     def as_toml(self) -> dict[str, Any]:
         """The table [run] of config.toml; what was told about files stands beside the rest."""
@@ -48,9 +48,16 @@ class Order:
         told = {name.removeprefix("file_"): value for name, value in stored.items() if name.startswith("file_")}
         if "columns" in told:
             told["columns"] = tuple(told["columns"])
-        return cls(
-            **{name: value for name, value in stored.items() if not name.startswith("file_")}, options=Options(**told)
-        )
+        asked = {name: value for name, value in stored.items() if not name.startswith("file_")}
+        try:
+            return cls(**asked, options=Options(**told))
+        except TypeError as error:
+            raise UserError(f"The table [run] of config.toml is of another version of afgrl: {error}.") from None
+
+
+def short_name(source: str) -> str:
+    """Of a source, as a part of a file's name; that of its folder for ``.``"""
+    return Path(source).resolve().stem or "graph"
 
 
 def command(folder: Path, asked: dict[str, Any]) -> str | None:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -104,7 +105,11 @@ class Run:
             lines.insert(0, f"# All of this again: {again}")
         lines += [f"{key} = {_toml(value)}" for key, value in run.items() if value is not None]
         lines += ["", "[settings]", *(f"{key} = {_toml(value)}" for key, value in settings.items()), ""]
-        self._replace("config.toml", lambda path: path.write_text("\n".join(lines), encoding="utf-8"))
+        try:
+            text = "\n".join(lines).encode()
+        except UnicodeEncodeError:
+            raise UserError(f"A name is no text in any encoding: {run.get('source')!r}; rename it.") from None
+        self._replace("config.toml", lambda path: path.write_bytes(text))
 
     def config(self) -> dict[str, dict[str, Any]]:
         return tomllib.loads((self.path / "config.toml").read_text(encoding="utf-8"))
@@ -158,7 +163,10 @@ class Run:
 
     def model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         self._need("model.safetensors", "the training has not finished; `afgrl fit … --resume` goes on with it")
-        return load_file(self.path / "model.safetensors"), self._json("model.json")
+        try:
+            return load_file(self.path / "model.safetensors"), self._json("model.json")
+        except (SafetensorError, json.JSONDecodeError) as error:
+            raise UserError(f"The model of the run {str(self.path)!r} is damaged: {error}.") from None
 
     @property
     def learned_from_weights(self) -> bool:
@@ -327,5 +335,5 @@ def read_embedding(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _toml(value: Any) -> str:
-    """A scalar or a list of scalars; JSON writes them as TOML does."""
-    return json.dumps(value, ensure_ascii=False)
+    """A scalar or a list of scalars; JSON writes them as TOML does, but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

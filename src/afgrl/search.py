@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from afgrl.errors import UserError, unknown
+from afgrl.graph import as_text
 from afgrl.index import open_index
 from afgrl.ops import knn
 from afgrl.runs import Run
@@ -49,7 +50,7 @@ def search(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = False)
 
 def _rows(ids: np.ndarray, wanted: Sequence[str]) -> list[int]:
     """Ids are compared as text, since a command line knows nothing else."""
-    text = ids.astype(str)
+    text = as_text(ids)
     rows = []
     for name in wanted:
         place = np.flatnonzero(text == name)

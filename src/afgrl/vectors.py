@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from afgrl.errors import UserError, unknown
+from afgrl.graph import as_text
 from afgrl.runs import write_embedding
 from afgrl.writing import replace_file, save_npy, save_npz
 
@@ -52,19 +53,17 @@ def formula_safe(ids: np.ndarray) -> tuple[np.ndarray, int]:
     """The ids as a spreadsheet shows them, and how many of them differ; numbers compute nothing and stay."""
     if ids.dtype.kind in "iu":
         return ids, 0
-    text = ids.astype(str)
-    risky = np.char.startswith(text, FORMULA[0])
-    for sign in FORMULA[1:]:
-        risky |= np.char.startswith(text, sign)
-    return np.where(risky, np.char.add("'", text), text), int(risky.sum())
+    text = as_text(ids)
+    risky = np.array([name.startswith(FORMULA) for name in text], dtype=bool)
+    return np.where(risky, "'" + text, text), int(risky.sum())
 
 
 def _write_npy(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
-    text = ids.astype(str)
-    broken = next((name for name in text.tolist() if len(name.splitlines()) > 1 or name != name.strip("\r\n")), None)
+    text = as_text(ids)
+    broken = next((name for name in text if len(name.splitlines()) > 1 or name != name.strip("\r\n")), None)
     if broken is not None:
         raise UserError(f"The id {broken!r} is no single line, as npy would need it; parquet, csv and npz can hold it.")
-    lines = "".join(f"{name}\n" for name in text.tolist())
+    lines = "".join(f"{name}\n" for name in text)
     beside = file.with_name(file.name + ".ids.txt")
     replace_file(beside, lambda path: path.write_text(lines, encoding="utf-8"))
     replace_file(file, lambda path: save_npy(path, vectors))

@@ -56,8 +56,21 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:  # the reader of our output has left, as `| head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(1) from None
+        except OSError as error:  # a disk that is full, a folder nobody may write to
+            _quit(1, f"{error.strerror or error}: {error.filename!r}." if error.filename else f"{error}.")
+        except (MemoryError, RuntimeError) as error:
+            if not _is_lack_of_memory(error):
+                raise
+            _quit(1, "There is not enough memory for this; `afgrl estimate` says what it takes, and what would fit.")
 
     return app.command()(guarded)
+
+
+def _is_lack_of_memory(error: Exception) -> bool:
+    """PyTorch has a class for that of GPUs only, and to ask for it here would import it."""
+    return (
+        isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate" in str(error)
+    )
 
 
 def _quit(status: int, sentence: str) -> None:

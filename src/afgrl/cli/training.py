@@ -143,11 +143,12 @@ def embed(
 ) -> None:
     """Vectors of a graph by a trained run, without training."""
     from afgrl import experiment, vectors
+    from afgrl.order import short_name
 
     if alone and not graph:
         raise UserError("--alone is about new nodes, which --graph names.")
     run, order, _ = experiment.opened(run_path)
-    file = out or run.embedding_file(Path(graph).stem if graph else None, form)
+    file = out or run.embedding_file(short_name(graph) if graph else None, form)
     if file.exists() and not force and (out or graph):
         raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
     check_folder(file)

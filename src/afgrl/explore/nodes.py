@@ -125,4 +125,5 @@ def _guarded(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
     text = texts(column)
     risky = pc.fill_null(pc.match_substring_regex(text, f"^[{''.join(FORMULA[:2])}\\-{''.join(FORMULA[3:])}]"), False)
     changed = pc.sum(risky).as_py() or 0
-    return pc.if_else(risky, pc.binary_join_element_wise("'", text, ""), text), int(changed)
+    quote, nothing = (pa.scalar(part, text.type) for part in ("'", ""))
+    return pc.if_else(risky, pc.binary_join_element_wise(quote, text, nothing), text), int(changed)

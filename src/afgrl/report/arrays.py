@@ -60,8 +60,10 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
         return _narrow(column.to_numpy())
     values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     values = np.where(np.isfinite(values), values, np.nan)
-    whole = types.is_integer(column.type)  # float32 would round those
-    return values if whole else values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        short = values.astype(np.float32)
+    # A filter compares what is typed with what is shown, so nothing is rounded; half as long where that loses nothing.
+    return short if np.array_equal(short, values, equal_nan=True) else values
 
 
 def texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -70,7 +72,11 @@ def texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = column.cast(column.type.value_type)
     if types.is_string(column.type) or types.is_large_string(column.type):
         return column
-    shown = [None if value is None else _text(value) for value in column.to_pylist()]
+    try:
+        shown = [None if value is None else _text(value) for value in column.to_pylist()]
+    except (ValueError, OverflowError):  # a time that Python has not: nanoseconds, the year 20000, an unknown zone
+        kind = pa.timestamp(column.type.unit) if types.is_timestamp(column.type) else column.type
+        return column.cast(kind).cast(pa.string())
     return pa.chunked_array([pa.array(shown, pa.string())])
 
 

@@ -51,7 +51,7 @@ def code_version(method: str) -> str:
         file = _file(module)
         if module in seen or file is None or module.startswith(SEEN_IN_DATA):
             continue
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)
         seen[module] = _without_remarks(text, tree)
         if module != "afgrl.methods":  # which imports them all
