@@ -19,6 +19,7 @@ from afgrl.config import Settings, recipe, resolve
 from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset, load
 from afgrl.data.check import description
+from afgrl.data.digest import digest
 from afgrl.data.files.encode import fitted_from_json
 from afgrl.data.files.formats import WITHOUT_IDS
 from afgrl.data.files.join import join
@@ -90,7 +91,7 @@ def _keep_data(run: Run, dataset: Dataset) -> None:
     if dataset.splits is not None:
         run.save_splits(dataset.splits)
     nodes, said = description(dataset)
-    run.save_data(nodes, said | {"fingerprint": dataset.graph.fingerprint})
+    run.save_data(nodes, said | {"fingerprint": dataset.graph.fingerprint, "values": digest(dataset)})
 
 
 def opened(path: Path) -> tuple[Run, Order, Settings]:
@@ -187,7 +188,9 @@ def embed_new(
     nearest = order.options.knn_graph
     told = replace(order.options, nodes=None, label=None, knn_graph=None)
     path = Path(source).expanduser()
-    new = load_files(path, told, fitted=fitted, needs_edges=nearest is None)
+    new = load_files(path, told, fitted=fitted, needs_edges=False)
+    for note in new.reading.notes.all if new.reading else []:
+        say(note.text)
     known = _known(run, new)
     if alone and nearest and not new.graph.n_edges:
         new = load_files(path, replace(told, knn_graph=nearest), fitted=fitted)
@@ -198,7 +201,7 @@ def embed_new(
             f"Ids of {source} that are nodes of the training, and are joined to them: {known:,} of {new.graph.n:,}; "
             "--alone embeds it by itself."
         )
-    joined, own = join(order.load(data_dir), new, n_nearest=None if new.graph.n_edges else nearest)
+    joined, own = join(unchanged(run, order, data_dir), new, n_nearest=None if new.graph.n_edges else nearest)
     vectors = embed(run, joined, device)
     return joined.graph.ids[own], vectors[torch.from_numpy(own).to(vectors.device)]
 
@@ -219,7 +222,7 @@ def cluster(
     """Cluster a run's vectors and describe the clusters by the features of its source, if that is still there."""
     run, order, _ = opened(path)
     try:
-        dataset = _trained_on(run, order, data_dir)
+        dataset = unchanged(run, order, data_dir)
     except UserError as error:  # moved, changed, or saved from Python: the clusters are the same
         say(f"The clusters are not described by their features: {error}")
         return cluster_run(run, k, seed=seed)
@@ -235,14 +238,15 @@ def _trained_on(run: Run, order: Order, data_dir: str | None) -> Dataset:
 
 
 def unchanged(run: Run, order: Order, data_dir: str | None = None) -> Dataset:
-    """A run's source, which still has the nodes, the edges and as many features as the run was trained on."""
+    """A run's source, which still has the nodes, the edges and the features that the run was trained on."""
     dataset = order.load(data_dir)
     graph, kept = dataset.graph, run.data()
     if not _same_ids(graph.ids, run.nodes()["id"].to_numpy()):
         raise _no_longer(run, order, "nodes")
-    for what, now in {"fingerprint": graph.fingerprint, "features": graph.n_features}.items():
+    known = {"fingerprint": graph.fingerprint, "features": graph.n_features, "values": digest(dataset)}
+    for what, now in known.items():
         if kept.get(what, now) != now:
-            raise _no_longer(run, order, "edges" if what == "fingerprint" else what)
+            raise _no_longer(run, order, "edges" if what == "fingerprint" else "features")
     return dataset
 
 

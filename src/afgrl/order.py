@@ -9,6 +9,7 @@ from typing import Any
 
 from afgrl.data import Dataset, load
 from afgrl.data.files.options import Options
+from afgrl.data.sources import names
 from afgrl.errors import UserError
 
 
@@ -53,6 +54,12 @@ class Order:
             return cls(**asked, options=Options(**told))
         except TypeError as error:
             raise UserError(f"The table [run] of config.toml is of another version of afgrl: {error}.") from None
+
+
+def located(source: str) -> str:
+    """A source as it can be found from any folder: a dataset's name, or a whole path."""
+    path = Path(source).expanduser()
+    return str(path.absolute()) if source not in names() and path.exists() else source
 
 
 def short_name(source: str) -> str:

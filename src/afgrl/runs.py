@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from afgrl.data.splits import Splits
@@ -158,7 +158,8 @@ class Run:
         plain = {
             name: value.detach().cpu().contiguous() for name, value in tensors.items() if isinstance(value, Tensor)
         }
-        self._replace("model.safetensors", lambda path: save_file(plain, path))
+        # By bytes: a file that the library makes itself nobody but its owner may read.
+        self._replace("model.safetensors", lambda path: path.write_bytes(save(plain)))
         self._write_json("model.json", description)
 
     def model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -100,11 +100,23 @@ def display(quiet: bool) -> Any:
     return None if quiet else progress_bar
 
 
+def found(source: str) -> str:
+    """Where a source is; of a folder that has a dataset's name it is said how to get at it."""
+    from afgrl.data.sources import names
+    from afgrl.order import located
+
+    if source in names() and Path(source).is_dir():
+        print(f"{source!r} is the dataset of that name; ./{source} is the folder.", file=sys.stderr)
+    return located(source)
+
+
 def file_options(
     id_column: str | None, source: str | None, target: str | None, label: str | None, weight: str | None,
     nodes: str | None, columns: list[str] | None, knn_graph: int | None, encoding: str | None,
 ) -> Any:  # fmt: skip
     """What was told about a user's own files."""
     from afgrl.data.files.options import Options
+    from afgrl.order import located
 
+    nodes = nodes and located(nodes)
     return Options(id_column, source, target, label, weight, nodes, tuple(columns or ()), knn_graph, encoding)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from afgrl.cli.app import check_folder, command, device_named, display, file_options, stderr, stdout
+from afgrl.cli.app import check_folder, command, device_named, display, file_options, found, stderr, stdout
 from afgrl.cli.arguments import (
     ColumnKinds,
     ConfigFile,
@@ -95,14 +95,14 @@ def fit(
     """Learn the vectors of a graph's nodes and keep them in a run folder."""
     from afgrl import config as settings
     from afgrl import experiment
-    from afgrl.order import Order
+    from afgrl.order import Order, located
 
     began = time.perf_counter()
     if resume:
         if out is None:
             raise UserError(f"{RESUMING}.")
         _refuse_beside_resume(context)
-        if experiment.opened(out)[1].source != source:
+        if experiment.opened(out)[1].source not in (source, found(source)):
             raise UserError(f"The run {str(out)!r} was trained on {experiment.opened(out)[1].source!r}.")
         run = experiment.resume(out, device_named(device), data_dir=data_dir, display=display(quiet))
     else:
@@ -110,7 +110,8 @@ def fit(
             id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding
         )
         directed = False if undirected else None
-        order = Order(source, method, recipe, data_dir, splits, directed, evaluate_every, options)
+        data_dir = data_dir and located(data_dir)
+        order = Order(found(source), method, recipe, data_dir, splits, directed, evaluate_every, options)
         layers = settings.from_file(config) if config else {}
         layers |= settings.from_assignments(assignments or [])
         layers |= {} if seed is None else {"seed": seed}
@@ -135,7 +136,9 @@ def embed(
     graph: Annotated[str | None, typer.Option("--graph", help="New nodes and edges; by default the run's own.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="A file; by default in the run folder.")] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Join no new node to one of the training.")] = False,
-    form: Annotated[str, typer.Option("--format", help="parquet, csv, npy, npz or lance.")] = "parquet",
+    form: Annotated[
+        str | None, typer.Option("--format", help="parquet, csv, npy, npz or lance; by default as --out ends.")
+    ] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
     force: Force = False,
@@ -148,20 +151,22 @@ def embed(
     if alone and not graph:
         raise UserError("--alone is about new nodes, which --graph names.")
     run, order, _ = experiment.opened(run_path)
+    ending = out.suffix.removeprefix(".") if out else ""
+    form = form or (ending if ending in vectors.FORMATS else "parquet")
     file = out or run.embedding_file(short_name(graph) if graph else None, form)
     if file.exists() and not force and (out or graph):
         raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
     check_folder(file)
     vectors.check_format(form)
     if graph:
-        ids, found = experiment.embed_new(
+        ids, tensor = experiment.embed_new(
             run, order, graph, device_named(device), data_dir=data_dir, alone=alone, say=_say
         )
-    else:  # beside clusters and maps only vectors of the same nodes may lie
-        dataset = order.load(data_dir) if out else experiment.unchanged(run, order, data_dir)
-        ids, found = dataset.graph.ids, experiment.embed(run, dataset, device_named(device))
-    changed = vectors.write(file, ids, found.cpu().numpy(), form)
-    answer = {"file": str(file), "nodes": found.shape[0], "width": found.shape[1], "ids_changed": changed}
+        rows = tensor.cpu().numpy()
+    else:  # as they were trained, wherever the source is by now
+        ids, rows = run.embedding()
+    changed = vectors.write(file, ids, rows, form)
+    answer = {"file": str(file), "nodes": rows.shape[0], "width": rows.shape[1], "ids_changed": changed}
     if as_json:
         print(json.dumps(answer))
         return

@@ -14,7 +14,7 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.features import compact
 from afgrl.data.files.structure import Structure
 from afgrl.errors import UserError
-from afgrl.graph import Graph
+from afgrl.graph import Graph, as_text
 from afgrl.ops.knn import knn
 
 
@@ -45,8 +45,8 @@ def join(old: Dataset, new: Dataset, *, n_nearest: int | None = None) -> tuple[D
 
 def _union(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All ids, the old ones first, and where each new one is among them. Ids are compared as text."""
-    place = {name: i for i, name in enumerate(old.astype(str))}
-    positions = np.array([place.setdefault(name, len(place)) for name in new.astype(str)], dtype=np.int64)
+    place = {name: i for i, name in enumerate(as_text(old))}
+    positions = np.array([place.setdefault(name, len(place)) for name in as_text(new)], dtype=np.int64)
     if old.dtype == new.dtype and old.dtype.kind in "iu":
         names = np.empty(len(place), dtype=np.int64)
         names[: len(old)], names[positions] = old, new
