@@ -86,7 +86,7 @@ ALLOWED = {
         "writing",
     },
     "progress": {"config", "train"},
-    "estimator": {"config", "experiment", "graph", "methods", "ops", "progress", "runs", "train"},
+    "estimator": {"config", "data", "experiment", "graph", "methods", "ops", "progress", "runs", "train"},
     "doctor": {"config", "data", "environment", "graph", "methods", "ops", "train"},
     "tables": set(),
 }

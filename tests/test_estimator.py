@@ -3,6 +3,7 @@ import pickle
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -122,6 +123,53 @@ def test_transform_embeds_new_graphs_without_training(fitted, small_graph):
     assert np.allclose(fitted.transform(one_more)[:-1], fitted.embedding_, atol=1e-6)
     with pytest.raises(UserError, match="fitted on 12 features, but the graph has 3"):
         fitted.transform(Graph(np.eye(3), np.empty((2, 0))))
+
+
+def tables(n=40, first=0):
+    names = [f"p{i}" for i in range(first, first + n)]
+    nodes = pd.DataFrame(
+        {
+            "id": names,
+            "age": [20 + (7 * i) % 41 for i in range(n)],
+            "city": [["Rome", "Oslo", "Lima"][i % 3] for i in range(n)],
+        }
+    )
+    return nodes, pd.DataFrame({"source": names, "target": [*names[1:], names[0]]})
+
+
+def test_new_tables_become_features_as_those_of_the_training(tmp_path):
+    """One part of the graph, whose own means and cities are others, has the vectors it had in the whole."""
+    (nodes, edges), (others, links) = tables(), tables(20, first=100)
+    others["age"] += 30
+    others["city"] = "Lima"
+    both = pd.concat([nodes, others]), pd.concat([edges, links])
+    model = AFGRL(epochs=5, n_components=8, device="cpu").fit(both)
+    expected = model.embedding_[40:]
+    np.testing.assert_allclose(model.transform((others, links)), expected, atol=1e-5)
+    model.save(tmp_path / "run")
+    with pytest.raises(UserError, match="force=True replaces a run"):
+        model.save(tmp_path / "run")
+    again = AFGRL.load(tmp_path / "run", device="cpu")
+    np.testing.assert_allclose(again.transform((others, links)), expected, atol=1e-5)
+    for name, table in (("nodes", others), ("edges", links)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    run = Run.open(tmp_path / "run")
+    ids, vectors = experiment.embed_new(run, experiment.opened(run.path)[1], str(tmp_path), torch.device("cpu"))
+    assert ids.tolist() == others.id.tolist()
+    np.testing.assert_allclose(vectors.numpy(), expected, atol=1e-5)
+    graph = Graph.from_pandas(others, links, like=Graph.from_pandas(*both))
+    np.testing.assert_allclose(model.transform(graph), expected, atol=1e-5)
+    with pytest.raises(UserError, match="other means and categories"):
+        model.transform(Graph.from_pandas(others, links))
+    with pytest.raises(UserError, match="not made of tables"):
+        Graph.from_pandas(others, links, like=Graph(torch.eye(2), torch.empty(2, 0)))
+
+
+def test_what_was_repaired_in_tables_is_a_warning():
+    nodes, edges = tables()
+    edges.loc[0, "target"] = None
+    with pytest.warns(UserWarning, match="lack an end, and are left out: 1"):
+        Graph.from_pandas(nodes, edges)
 
 
 def test_neighbours_are_scikit_learns(fitted):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from afgrl.config import resolve
+from afgrl.data.files.encode import fitted_from_json
 from afgrl.errors import UserError
 from afgrl.experiment import describe, load_method
 from afgrl.graph import Graph
@@ -85,6 +86,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.node_ids_ = graph.ids
         self.n_features_in_ = graph.n_features
         self.weighted_ = graph.edge_weight is not None
+        self.encoder_ = graph.encoder
         return self
 
     def fit_transform(self, graph: Any, y: Any = None) -> np.ndarray:
@@ -94,7 +96,12 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def transform(self, graph: Any) -> np.ndarray:
         """The vectors of a graph, also of one never seen, without training: [n, d] float32."""
         check_is_fitted(self, "method_")
-        graph = Graph.of(graph)
+        graph = Graph.of(graph, like=self.encoder_)
+        if None not in (graph.encoder, self.encoder_) and graph.encoder != self.encoder_:
+            raise UserError(
+                "The features of this graph were made of tables by other means and categories than those of the "
+                "training; pass the tables themselves, or Graph.from_pandas(…, like=THE_OTHER_GRAPH)."
+            )
         if graph.n_features != self.n_features_in_:
             raise UserError(f"This was fitted on {self.n_features_in_} features, but the graph has {graph.n_features}.")
         return _apart_from(graph, self.method_.embed(graph.to(self.method_.device)))
@@ -141,12 +148,16 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         """Write a run folder that ``load`` and the command line read."""
         check_is_fitted(self, "method_")
         config = self.method_.config
+        if not force and Path(path).is_dir() and any(Path(path).iterdir()):
+            raise UserError(f"The folder {str(path)!r} is not empty; force=True replaces a run.")
         run = Run.create(Path(path), force=force)
         run.write_config({"source": "", "method": self.method}, config.model_dump())
         run.write_environment(self.method_.device)
         for record in self.history_:
             run.append("history.jsonl", record)
         run.save_embedding(self.node_ids_, self.embedding_)
+        if self.encoder_ is not None:
+            run.save_preprocessing(self.encoder_.as_json())
         described = describe(self.method, config, self.method_.size, weighted=self.weighted_)
         run.save_model(self.method_.state_dict(), described)
 
@@ -163,6 +174,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         estimator.history_ = run.lines("history.jsonl")
         estimator.n_features_in_ = method.size.n_features
         estimator.weighted_ = run.learned_from_weights
+        stored = run.preprocessing()
+        estimator.encoder_ = fitted_from_json(stored) if stored else None
         return estimator
 
     def _settings(self) -> dict[str, Any]:
@@ -187,7 +200,8 @@ class AFGRL(NodeEmbedder, method="afgrl"):
 
     Parameters are the settings of ``docs/method.md``; besides, ``device`` (``auto``, ``cpu``, ``cuda``) and
     ``verbose``. After ``fit``: ``embedding_`` [n, d], ``node_ids_`` [n], ``history_``, ``n_features_in_``,
-    ``weighted_`` (whether edges had weights).
+    ``weighted_`` (whether edges had weights), ``encoder_`` (how
+    columns of tables became features, or None).
     """
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
     from torch_geometric.data import Data
+
+    from afgrl.data.files.encode import Encoder
+    from afgrl.data.files.structure import Structure
 
 MAX_NODES = 3_000_000_000  # source * n + target must fit an int64 with room to spare
 
@@ -41,6 +45,7 @@ class Graph:
     ids: np.ndarray = None  # type: ignore[assignment]  # [n] the user's own names; 0…n-1 when not given
     directed: bool = False
     edge_weight: Tensor | None = None  # [e] float32 above 0, the same in both directions; None: all alike
+    encoder: Encoder | Structure | None = field(default=None, repr=False)  # how columns of tables became x
 
     def __post_init__(self) -> None:
         x = _checked_features(self.x)
@@ -114,13 +119,14 @@ class Graph:
         return f"Graph({self.n:,} nodes, {self.n_edges:,} {edges}, {self.n_features:,} {kind} features)"
 
     @classmethod
-    def of(cls, source: Any) -> Graph:
+    def of(cls, source: Any, *, like: Graph | Encoder | Structure | None = None) -> Graph:
         """A graph from whatever a user is likely to hold: Graph, PyG ``Data``, (adjacency, features), (nodes, edges) as
-        DataFrames, NetworkX."""
+        DataFrames, about which ``like`` is as in ``from_pandas``, NetworkX."""
         if isinstance(source, Graph):
             return source
         if isinstance(source, (tuple, list)) and len(source) == 2:
-            return cls.from_pandas(*source) if hasattr(source[0], "columns") else cls.from_scipy(*source)
+            frames = hasattr(source[0], "columns")
+            return cls.from_pandas(*source, like=like) if frames else cls.from_scipy(*source)
         if hasattr(source, "edge_index") and hasattr(source, "x"):
             return cls.from_pyg(source)
         if hasattr(source, "adj") and hasattr(source, "nodes"):
@@ -157,17 +163,25 @@ class Graph:
     def from_pandas(
         cls, nodes: pd.DataFrame, edges: pd.DataFrame, *, id: str | None = None, source: str | None = None,
         target: str | None = None, label: str | None = None, weight: str | None = None,
-        columns: dict[str, str] | None = None,
+        columns: dict[str, str] | None = None, like: Graph | Encoder | Structure | None = None,
     ) -> Graph:  # fmt: skip
         """From tables of nodes and edges, as `afgrl fit` reads them from files: names of columns that are not given are
         guessed, numbers are standardised, categories become columns, text TF-IDF. A label is left behind.
 
         ``columns`` tells kinds: ``{"zip": "category", "remarks": "ignore"}``. Where no column names the nodes, the
-        index of ``nodes`` does.
+        index of ``nodes`` does. ``like`` is an earlier graph of tables, or its ``encoder``: its means, categories and
+        words count again. What was repaired or is suspicious is a warning.
         """
         from afgrl.data.files.frames import graph_of_frames  # late: only here does a graph know of tables
 
-        return graph_of_frames(nodes, edges, id, source, target, label, weight, columns or {}).graph
+        fitted = like.encoder if isinstance(like, Graph) else like
+        if like is not None and fitted is None:
+            raise UserError("The graph that this one is to be like was not made of tables.")
+        dataset = graph_of_frames(nodes, edges, id, source, target, label, weight, columns or {}, fitted)
+        for note in dataset.reading.notes.all if dataset.reading else []:
+            if note.kind != "understood":
+                warnings.warn(note.text, stacklevel=2)
+        return dataset.graph
 
     @classmethod
     def from_networkx(

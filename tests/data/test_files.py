@@ -358,7 +358,7 @@ def test_weights_of_edges_are_read_added_and_told(folder):
     told = " ".join(sentences(dataset))
     assert "counts by its weight in 'weight', in units of their mean" in told
     assert "that were there before, and whose weights are added: 1." in told
-    assert "whose weight is not above 0, and are left out: 1." in told
+    assert "whose weight is no number above 0, and are left out: 1." in told
     assert load(str(folder), options=Options(weight="none")).graph.edge_weight is None
     assert "logarithms of such weights" in " ".join(sentences(dataset, "suspicious"))
 

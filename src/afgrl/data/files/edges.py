@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.files.ids import known_cells, names_of
-from afgrl.data.files.numbers import as_numbers
+from afgrl.data.files.numbers import as_numbers, form_of
 from afgrl.data.files.options import Options
-from afgrl.data.files.roles import end_columns, weight_column
+from afgrl.data.files.roles import weight_column
 from afgrl.data.notes import Notes, some
 from afgrl.errors import UserError
 
@@ -19,14 +19,12 @@ UNEQUAL = 1000.0  # times the median: a few such edges would drown all others
 
 
 def ends_of(
-    table: pa.Table, own: pa.ChunkedArray | None, options: Options, notes: Notes, where: tuple[str, str]
+    table: pa.Table, columns: tuple[str, str], own: pa.ChunkedArray | None, options: Options, notes: Notes, place: str
 ) -> tuple[Ends, np.ndarray | None]:
     """The two ends of each edge that counts, as text, and the edges' weights, if they have any."""
-    place = where[1]
-    source, target = end_columns(table, options, notes, place)
     weight = _weights(table, options, notes, place)
     keep = np.ones(table.num_rows, dtype=bool) if weight is None else weight > 0  # leaves out what is no number too
-    ends = [known_cells(names_of(table[column]), but=own) for column in (source, target)]
+    ends = [known_cells(names_of(table[column]), but=own) for column in columns]
     whole = ~(ends[0].is_null().to_numpy() | ends[1].is_null().to_numpy())
     if not whole.all():
         first = (~whole).argmax() + 1
@@ -41,11 +39,16 @@ def _weights(table: pa.Table, options: Options, notes: Notes, place: str) -> np.
     column = weight_column(table, options, place)
     if column is None:
         return None
-    weight = as_numbers(table[column])
+    weight = as_numbers(table[column], form_of(table[column])[0])
     counts = weight[weight > 0]
+    if not len(counts):
+        raise UserError(
+            f"No edge of {place} has a weight above 0 in {column!r} (the first is {table[column][0].as_py()!r}); "
+            "--weight none ignores them."
+        )
     if len(counts) < len(weight):
         notes.repaired(
-            f"Edges of {place} whose weight is not above 0, and are left out: {len(weight) - len(counts):,}."
+            f"Edges of {place} whose weight is no number above 0, and are left out: {len(weight) - len(counts):,}."
         )
     if len(counts) and (counts == counts[0]).all():
         notes.understood(
@@ -111,7 +114,16 @@ def _note_foreign(
         f"Nodes that occur only in {where[1]}, and have no columns: {len(foreign):,} ({share:.0%}), "
         f"{some(foreign.slice(0, 3).to_pylist())} first."
     )
-    (notes.suspicious if share > 0.2 else notes.repaired)(sentence)
+    zeros = _but_for_zeros(foreign, own)
+    if zeros:
+        sentence += f" But for zeros in front, {zeros:,} of them are nodes of {where[0]}."
+    (notes.suspicious if share > 0.2 or zeros else notes.repaired)(sentence)
+
+
+def _but_for_zeros(foreign: pa.Array, own: pa.ChunkedArray) -> int:
+    """How many ids would be known if 007 were 7."""
+    bare, known = (pc.replace_substring_regex(ids, "^0+(.+)$", r"\1") for ids in (foreign, own.combine_chunks()))
+    return int(pc.sum(pc.is_in(bare, value_set=known)).as_py() or 0)
 
 
 def _note_edges(edge_index: np.ndarray, n: int, notes: Notes, where: str, *, weighted: bool) -> None:

@@ -18,6 +18,7 @@ from afgrl.data.files.structure import Structure
 from afgrl.errors import UserError
 
 MOSTLY_ZERO = 0.8  # counts and indicators: to centre them would fill the table
+VAST = 1e100  # the square of larger numbers is infinite
 MOST_CATEGORIES = 100
 MOST_WORDS = 2000
 TEXT: dict[str, Any] = {"lowercase": True, "sublinear_tf": True, "token_pattern": r"(?u)\b\w\w+\b", "dtype": np.float32}
@@ -44,8 +45,9 @@ class Number:
         lacking = len(known) < len(values)
         if known.min() >= 0 and (known == 0).mean() >= MOSTLY_ZERO:
             return cls(name, 0.0, float(known.max()) or 1.0, lacking, form)
-        scaler = StandardScaler().fit(known[:, None])
-        return cls(name, float(scaler.mean_[0]), float(scaler.scale_[0]), lacking, form)
+        unit = float(np.abs(known).max()) if np.abs(known).max() > VAST else 1.0
+        scaler = StandardScaler().fit(known[:, None] / unit)
+        return cls(name, float(scaler.mean_[0]) * unit, float(scaler.scale_[0]) * unit, lacking, form)
 
     @property
     def names(self) -> list[str]:
@@ -167,6 +169,10 @@ class Encoder:
                 for name, kind in kinds.items()
             )
         )
+
+    @property
+    def columns(self) -> list[str]:
+        return [part.name for part in self.parts]
 
     @property
     def names(self) -> list[str]:

@@ -19,9 +19,12 @@ WORDS = 2.5  # on average in a cell that is text
 
 PLURAL = {
     "number": "numbers", "date": "dates", "truth": "true or false", "category": "categories", "text": "text",
-    "vector": "lists of numbers",
+    "vector": "lists of numbers", "thousands": "numbers such as 1,234.5", "comma": "numbers such as 1.234,5",
 }  # fmt: skip
-NO: dict[Form, str] = {"number": "no numbers", "date": "no dates", "truth": "neither true nor false"}
+NO: dict[Form, str] = {
+    "number": "no numbers", "date": "no dates", "truth": "neither true nor false", "thousands": "no numbers",
+    "comma": "no numbers",
+}  # fmt: skip
 
 
 def choose_kinds(table: pa.Table, told: Mapping[str, Kind], notes: Notes, where: str) -> dict[str, str]:

@@ -9,13 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 NEARLY_ALL = 0.95  # a column of numbers may hold so few cells that are none
-Form = Literal["number", "date", "truth"]  # how a column of text writes its numbers
+Form = Literal["number", "date", "truth", "thousands", "comma"]  # how a column of text writes its numbers
 FORMS: dict[Form, str] = {
     "number": r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(inf|Inf|INF)(inity)?$",
     # ISO 8601. Other ways to write a date leave open which part is the month.
     "date": r"^(?P<day>\d{4}-\d{2}-\d{2})(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?"
     r"(?P<zone>Z|[+-]\d{2}:?\d{2})?)?$",
     "truth": r"^(?i:true|false)$",
+    "thousands": r"^[+-]?\d{1,3}(,\d{3})*(\.\d+)?$",  # 1,234.5
+    "comma": r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$",  # 1.234,5
 }
 
 
@@ -40,11 +42,18 @@ def as_numbers(column: pa.ChunkedArray, form: Form = "number") -> np.ndarray:
         text = pc.if_else(pc.match_substring_regex(text, FORMS[form]), text, pa.scalar(None, pa.string()))
         if form == "date":
             return _seconds(text)
-        column = pc.equal(pc.utf8_lower(text), "true") if form == "truth" else pc.cast(text, pa.float64())
+        column = pc.equal(pc.utf8_lower(text), "true") if form == "truth" else pc.cast(_plain(text, form), pa.float64())
     elif is_date(column.type):
         column = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
     values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def _plain(text: pa.ChunkedArray, form: Form) -> pa.ChunkedArray:
+    """Numbers as programs write them."""
+    if form == "thousands":
+        return pc.replace_substring(text, ",", "")
+    return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".") if form == "comma" else text
 
 
 def _seconds(text: pa.ChunkedArray) -> np.ndarray:

@@ -6,13 +6,16 @@ import codecs
 import csv
 import gzip
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as compute
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from afgrl.data.files.roles import HEADLESS, IDS, SOURCES, TARGETS, WEIGHTS
 from afgrl.errors import UserError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist")
@@ -81,15 +84,30 @@ def _csv(path: Path, encoding: str | None, *, edges: bool) -> pa.Table:
     cells = [cell.strip() for cell in cells]
     if len(cells) > MOST_COLUMNS:
         raise _too_wide(path)
-    headless = edges and all(_is_number(cell) for cell in cells)
-    names = [f"column {i}" for i in range(1, len(cells) + 1)] if headless else cells
-    _check_names(path, names)
     with opened(path) as file:
         source: Any = file
         if edges and (commented or delimiter == " "):
             source = _clean_edge_list(path, file.read(), encoding, delimiter)
             encoding, delimiter = "utf-8", "\t" if delimiter == " " else delimiter
-        return _parsed(path, source, names, delimiter, encoding, skip=lines_before + (not headless))
+
+        def parsed(names: list[str], *, header: bool) -> pa.Table:
+            _check_names(path, names)
+            source.seek(0)
+            return _parsed(path, source, names, delimiter, encoding, skip=lines_before + header)
+
+        numbered = [HEADLESS.format(i) for i in range(1, len(cells) + 1)]
+        if edges and all(_is_number(cell) for cell in cells):
+            return parsed(numbered, header=False)
+        table = parsed(cells, header=True)
+        return parsed(numbered, header=False) if edges and _is_an_edge(cells, table) else table
+
+
+def _is_an_edge(cells: list[str], table: pa.Table) -> bool:
+    """Whether a first row is no header: it names a node of a later one, and no column as people name them."""
+    if {cell.lower() for cell in cells} & {*SOURCES, *TARGETS, *WEIGHTS, *IDS}:
+        return False
+    later = pa.chunked_array([chunk for column in table.columns[:2] for chunk in column.chunks], pa.string())
+    return bool(compute.any(compute.is_in(pa.array(cells[:2]), value_set=later.combine_chunks())).as_py())
 
 
 def _parsed(path: Path, source: Any, names: list[str], delimiter: str, encoding: str, *, skip: int) -> pa.Table:
@@ -162,6 +180,8 @@ def _first_row(path: Path, text: str, *, edges: bool) -> tuple[int, str, bool]:
     """How many lines stand before the first row, that row, and whether there are comments, as in edge lists."""
     lines = text.splitlines()
     comments = {i for i, line in enumerate(lines) if edges and line.lstrip().startswith(("#", "%"))}
+    if lines and re.fullmatch(r'\ufeff?"?sep=.?"?', lines[0].strip()):  # as Excel begins a file
+        lines[0] = ""
     first = next((i for i, line in enumerate(lines) if line.strip() and i not in comments), None)
     if first is None:
         raise UserError(f"The file {path} has no rows.")

@@ -22,7 +22,7 @@ from afgrl.data.files.encode import Encoder
 from afgrl.data.files.ids import known_cells, names_of, own_ids, without_repetitions
 from afgrl.data.files.kinds import choose_kinds
 from afgrl.data.files.options import Options
-from afgrl.data.files.roles import id_column, label_column
+from afgrl.data.files.roles import columns_of, is_nameless, label_column
 from afgrl.data.files.structure import Structure
 from afgrl.data.notes import Notes
 from afgrl.errors import UserError
@@ -45,10 +45,14 @@ def graph_of_tables(
 ) -> Dataset:
     """A dataset of the tables; ``features`` [rows, f] stands for columns, ``fitted`` is the encoding of a training."""
     notes = Notes()
-    own, columns, label = _nodes(nodes, options, notes, where[0])
+    taken = fitted.columns if isinstance(fitted, Encoder) else ()
+    id, ends_in = columns_of(nodes, edges, options, notes, where, taken=taken)
+    own, columns, label = _nodes(nodes, id, options, notes, where[0])
     if own is None and features is not None:
         own = pa.chunked_array([pa.array([str(i) for i in range(features.shape[0])])])
-    ends, weight = ends_of(edges, own, options, notes, where) if edges is not None else (None, None)
+    ends, weight = None, None
+    if edges is not None and ends_in is not None:
+        ends, weight = ends_of(edges, ends_in, own, options, notes, where[1])
     ids, edge_index = numbered(own, ends, notes, where, weighted=weight is not None)
     n_own = 0 if own is None else len(own)
     columns = _with_rows(columns, len(ids))
@@ -74,6 +78,7 @@ def graph_of_tables(
         torch.from_numpy(edge_index),
         names,
         edge_weight=None if weight is None else torch.from_numpy(weight),
+        encoder=encoder,
     )
     known = pa.table({"id": pa.array(names)} | {column: columns[column] for column in columns.column_names})
     reading = Reading(known, n_own, label, encoder, classes, notes)
@@ -81,12 +86,15 @@ def graph_of_tables(
 
 
 def _nodes(
-    table: pa.Table | None, options: Options, notes: Notes, where: str
+    table: pa.Table | None, column: str | None, options: Options, notes: Notes, where: str
 ) -> tuple[pa.ChunkedArray | None, pa.Table, str | None]:
     """The ids as text, the other columns, and which of these is the label."""
-    if table is None:
+    if table is None or column is None:
         return None, pa.table({}), None
-    column = id_column(table, options, notes, where)
+    nameless = [name for name in table.column_names if is_nameless(name) and name != column]
+    if nameless:
+        notes.understood(f"A column of {where} without a name, such as the index of pandas, is left out.")
+        table = table.drop_columns(nameless)
     ids = names_of(table[column])
     if ids.null_count:
         first = ids.is_null().to_numpy().argmax() + 1
