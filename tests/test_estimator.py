@@ -201,7 +201,7 @@ def test_saved_and_loaded_it_is_the_same(fitted, small_graph, tmp_path):
     assert np.array_equal(loaded.transform(small_graph), fitted.embedding_)
     assert loaded.history_ == fitted.history_
     assert loaded.get_params() == fitted.get_params()
-    with pytest.raises(UserError, match="--force"):
+    with pytest.raises(UserError, match="force=True"):
         fitted.save(tmp_path / "run")
     assert len(search(Run.open(tmp_path / "run"), ["0"], k=3)["0"]) == 3  # the command line reads it too
     with pytest.raises(UserError, match="saved from Python"):
