@@ -202,6 +202,12 @@ def test_networkx_names_become_ids():
     assert Graph.of(pairs).ids.tolist() == ["(0, 0)", "(0, 1)"]
 
 
+def half_named():
+    network = nx.path_graph(2)
+    network.nodes[0]["x"] = 1.0
+    return network
+
+
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
@@ -209,7 +215,7 @@ def test_networkx_names_become_ids():
         (Data(x=EYE), "has no 'edge_index'"),
         ((np.zeros((2, 3)), np.eye(2)), "must be square"),
         ((np.zeros((2, 2)), np.eye(3)), "2 nodes but the features have 3 rows"),
-        (nx.path_graph(2), "Node 0 of the NetworkX graph has no attribute 'x'"),
+        (half_named(), "Node 1 of the NetworkX graph has no attribute 'x'"),
     ],
 )
 def test_a_source_that_is_no_graph_gets_one_sentence(source, sentence):

@@ -63,7 +63,7 @@ def fit(
     if order.evaluate_every and dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so it cannot be evaluated while it trains.")
     if say:
-        sentences = [note.text for note in dataset.reading.notes.all] if dataset.reading else []
+        sentences = dataset.reading.notes.sentences if dataset.reading else []
         for sentence in [*sentences, warning(config, dataset, device)]:
             if sentence:
                 say(sentence)
@@ -189,8 +189,8 @@ def embed_new(
     told = replace(order.options, nodes=None, label=None, knn_graph=None)
     path = Path(source).expanduser()
     new = load_files(path, told, fitted=fitted, needs_edges=False)
-    for note in new.reading.notes.all if new.reading else []:
-        say(note.text)
+    for sentence in new.reading.notes.sentences if new.reading else []:
+        say(sentence)
     known = _known(run, new)
     if alone and nearest and not new.graph.n_edges:
         new = load_files(path, replace(told, knn_graph=nearest), fitted=fitted)

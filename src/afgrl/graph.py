@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch_geometric.data import Data
 
+    from afgrl.data import Dataset
     from afgrl.data.files.encode import Encoder
     from afgrl.data.files.structure import Structure
 
@@ -130,7 +131,7 @@ class Graph:
         if hasattr(source, "edge_index") and hasattr(source, "x"):
             return cls.from_pyg(source)
         if hasattr(source, "adj") and hasattr(source, "nodes"):
-            return cls.from_networkx(source)
+            return cls.from_networkx(source, like=like)
         raise UserError(
             f"A {type(source).__name__} is not a graph; pass a Graph, a PyG Data, a pair (adjacency, features) "
             "or (nodes, edges), or a NetworkX graph."
@@ -174,22 +175,26 @@ class Graph:
         """
         from afgrl.data.files.frames import graph_of_frames  # late: only here does a graph know of tables
 
-        fitted = like.encoder if isinstance(like, Graph) else like
-        if like is not None and fitted is None:
-            raise UserError("The graph that this one is to be like was not made of tables.")
-        dataset = graph_of_frames(nodes, edges, id, source, target, label, weight, columns or {}, fitted)
-        for note in dataset.reading.notes.all if dataset.reading else []:
-            if note.kind != "understood":
-                warnings.warn(note.text, stacklevel=2)
-        return dataset.graph
+        told = (id, source, target, label, weight, columns or {})
+        return _with_warnings(graph_of_frames(nodes, edges, *told, _encoder_of(like)))
 
     @classmethod
     def from_networkx(
-        cls, graph: nx.Graph, *, features: str = "x", weight: str = "weight", directed: bool = False
-    ) -> Graph:
-        """From a NetworkX graph whose nodes carry their vector (or number) under the attribute ``features``; its edges
-        may have an attribute ``weight``, which is 1 where only some have it."""
+        cls, graph: nx.Graph, *, features: str | None = None, weight: str = "weight", directed: bool = False,
+        like: Graph | Encoder | Structure | None = None,
+    ) -> Graph:  # fmt: skip
+        """From a NetworkX graph whose nodes carry their vector (or number) under the attribute ``features``, by default
+        ``x``; its edges may have an attribute ``weight``, which is 1 where only some have it.
+
+        Where no node has an ``x``, their attributes become features as columns of a table do (``from_pandas``, and
+        ``like`` is as there); nodes without any get structural ones.
+        """
         names = list(graph.nodes)
+        if features is None and names and not directed and not any("x" in graph.nodes[name] for name in names):
+            from afgrl.data.files.formats import graph_of_network  # late, as for tables
+
+            return _with_warnings(graph_of_network(graph, weight, _encoder_of(like)))
+        features = features or "x"
         position = {name: i for i, name in enumerate(names)}
         lacking = next((name for name in names if features not in graph.nodes[name]), None)
         if lacking is not None:
@@ -207,6 +212,20 @@ class Graph:
         x, ids = _checked_features(features_table), _checked_ids(names, len(names))
         weighted = any(weight in attributes for _, _, attributes in graph.edges(data=True))
         return cls(x, edge_index, ids, directed, weights if weighted else None)
+
+
+def _encoder_of(like: Graph | Encoder | Structure | None) -> Encoder | Structure | None:
+    if isinstance(like, Graph) and like.encoder is None:
+        raise UserError("The graph that this one is to be like was not made of tables.")
+    return like.encoder if isinstance(like, Graph) else like
+
+
+def _with_warnings(dataset: Dataset) -> Graph:
+    """The graph of tables; what was repaired in them, or is suspicious, is a warning to who made it."""
+    for note in dataset.reading.notes.all if dataset.reading else []:
+        if note.kind != "understood":
+            warnings.warn(note.text, stacklevel=3)
+    return dataset.graph
 
 
 def _checked_features(x: Any) -> Tensor:

@@ -101,8 +101,6 @@ def test_commas_in_numbers(cells, numbers, tmp_path):
 def test_edge_lists_without_a_header(name, prefix, extra, tmp_path):
     sign = {"txt": " ", "csv": ",", "tsv": "\t"}[name[-3:]]
     rows = [[f"{prefix}{i}", f"{prefix}{(i + 1) % 9}", f"{i}.5", "17"][: 2 + extra] for i in range(9)]
-    if prefix and extra:
-        pytest.skip("words and numbers: a header may be missing or not")
     (tmp_path / name).write_text("\n".join(sign.join(row) for row in rows) + "\n")
     for source in (tmp_path / name, tmp_path):
         graph = load(source).graph
@@ -122,6 +120,24 @@ def test_a_label_can_be_none(rng, tmp_path):
 def test_names_of_a_gexf_file_are_no_classes(tmp_path):
     nx.write_gexf(nx.karate_club_graph(), tmp_path / "club.gexf")
     assert load(tmp_path / "club.gexf").y is None
+
+
+@pytest.mark.parametrize("network", [nx.karate_club_graph(), nx.cycle_graph(34)], ids=["attributes", "nothing"])
+def test_networks_without_vectors(network):
+    graph = Graph.from_networkx(network)
+    assert graph.ids.tolist() == list(range(34))
+    assert (graph.encoder.names == ["club=Mr. Hi", "club=Officer"]) == ("club" in network.nodes[0])
+    model = AFGRL(epochs=2, n_components=8, device="cpu").fit(network)
+    np.testing.assert_allclose(model.transform(network), model.embedding_, atol=1e-6)
+    with pytest.raises(UserError, match="has no attribute 'age'"):
+        Graph.from_networkx(network, features="age")
+
+
+def test_columns_of_edges_that_count_for_nothing_are_said(rng, tmp_path):
+    nodes, ends = people(rng)
+    edges = pd.DataFrame({"source": ends[0], "target": ends[1], "since": 1999})
+    notes = written(tmp_path / "graph", nodes, edges, index=True).reading.notes
+    assert "Columns of edges.csv that count for nothing: 'since'." in notes.sentences
 
 
 def test_tables_that_were_swapped(rng):

@@ -27,6 +27,10 @@ class Notes:
     def suspicious(self, text: str) -> None:
         self.all.append(Note("suspicious", text))
 
+    @property
+    def sentences(self) -> list[str]:
+        return [f"Suspicious: {note.text}" if note.kind == "suspicious" else note.text for note in self.all]
+
     def as_json(self) -> list[dict[str, str]]:
         return [asdict(note) for note in self.all]
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from afgrl.data.files.ids import known_cells, names_of
 from afgrl.data.files.numbers import as_numbers, form_of
 from afgrl.data.files.options import Options
-from afgrl.data.files.roles import weight_column
+from afgrl.data.files.roles import is_nameless, weight_column
 from afgrl.data.notes import Notes, some
 from afgrl.errors import UserError
 
@@ -31,6 +31,10 @@ def ends_of(
         notes.repaired(f"Edges of {place} that lack an end, and are left out: {(~whole).sum():,}, row {first} first.")
     kept = keep & whole
     first, second = (end.filter(pa.array(kept)) for end in ends)
+    used = (*columns, weight_column(table, options, place))
+    unused = [name for name in table.column_names if name not in used and not is_nameless(name)]
+    if unused:
+        notes.understood(f"Columns of {place} that count for nothing: {some(unused)}.")
     return _as_own(first, second, own, notes, place), None if weight is None else weight[kept]
 
 

@@ -116,17 +116,23 @@ def _xml(path: Path, options: Options, fitted: Fitted) -> Dataset:
     return graph_of_tables(nodes, edges, own, fitted=fitted, name=path.stem, where=(path.name, path.name))
 
 
-def networkx_tables(graph: nx.Graph) -> tuple[pa.Table, pa.Table]:
+def graph_of_network(graph: nx.Graph, weight: str, fitted: Fitted = None) -> Dataset:
+    """Of a NetworkX graph whose nodes have attributes, or nothing, instead of a vector."""
+    nodes, edges = networkx_tables(graph, weight)
+    return graph_of_tables(nodes, edges, Options(id="id"), fitted=fitted, where=("the nodes", "the edges"))
+
+
+def networkx_tables(graph: nx.Graph, weight: str = "weight") -> tuple[pa.Table, pa.Table]:
     """Nodes with their attributes as columns, and edges."""
     names = {name: str(name) for name in graph.nodes}
     attributes = list(dict.fromkeys(key for _, data in graph.nodes(data=True) for key in data if key != "id"))
     columns = {key: _column([data.get(key) for _, data in graph.nodes(data=True)]) for key in attributes}
     nodes = pa.table({"id": list(names.values()), **columns})
-    ends = [(names[u], names[v], data.get("weight", 1)) for u, v, data in graph.edges(data=True)]
-    source, target, weight = zip(*ends, strict=True) if ends else ((), (), ())
-    weighted = any(value != 1 for value in weight)
+    ends = [(names[u], names[v], data.get(weight, 1)) for u, v, data in graph.edges(data=True)]
+    source, target, weights = zip(*ends, strict=True) if ends else ((), (), ())
+    weighted = any(value != 1 for value in weights)
     edges = {"source": pa.array(source, pa.string()), "target": pa.array(target, pa.string())}
-    return nodes, pa.table(edges | ({"weight": _column(list(weight))} if weighted else {}))
+    return nodes, pa.table(edges | ({"weight": _column(list(weights))} if weighted else {}))
 
 
 def _column(values: list[Any]) -> pa.Array:
