@@ -378,6 +378,7 @@ def test_a_folder_with_a_datasets_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = fit("--out", "run", settings=["epochs=1", "n_components=8"])
     assert answer.stderr == "'demo' is the dataset of that name; ./demo is the folder.\n"
+    assert "./demo is the folder" in afgrl("check", "demo").stderr
 
 
 def test_new_nodes_without_edges_and_with_columns_in_another_order(ring, tmp_path):

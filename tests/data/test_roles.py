@@ -158,3 +158,11 @@ def test_vast_numbers_are_numbers(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,size\n" + "".join(f"n{i},{1 + i % 3}e300\n" for i in range(9)))
     (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
     np.testing.assert_allclose(load(tmp_path).graph.x.to_dense()[:3, 0], [-(1.5**0.5), 0, 1.5**0.5], atol=1e-6)
+
+
+def test_a_list_that_is_called_an_id_is_none(rng, tmp_path):
+    """As a column named grid is."""
+    nodes, ends = people(rng, grid=[[1.0, float(i)] for i in range(N)])
+    nodes.rename(columns={"customer_id": "customer"}).to_parquet(tmp_path / "nodes.parquet")
+    pd.DataFrame({"a": ends[0], "b": ends[1]}).to_parquet(tmp_path / "edges.parquet")
+    assert load(tmp_path).graph.ids.tolist() == nodes.customer_id.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from afgrl.cli.app import command, file_options, stdout
+from afgrl.cli.app import command, file_options, found, stdout
 from afgrl.cli.arguments import (
     ColumnKinds,
     DataDir,
@@ -56,7 +56,7 @@ def check(
     from afgrl.data.check import check as examine
 
     options = file_options(id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding)
-    answer = examine(load(source, data_dir=data_dir, options=options))
+    answer = examine(load(found(source), data_dir=data_dir, options=options))
     if as_json:
         print(json.dumps(answer, indent=1))
     else:
@@ -87,7 +87,7 @@ def estimate(
     from afgrl.forecast import forecast
 
     options = file_options(id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding)
-    dataset = load(source, data_dir=data_dir, options=options)
+    dataset = load(found(source), data_dir=data_dir, options=options)
     answer = forecast(dataset, from_assignments(assignments or []))
     if as_json:
         print(json.dumps(answer, indent=1))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from torch import Tensor
 
 from afgrl.data.dataset import Dataset
 
@@ -23,11 +24,14 @@ def digest(dataset: Dataset) -> str:
                 total.update(name.encode())
                 _add_cells(total, reading.columns[name])
     else:
-        x = dataset.graph.x
-        sparse = x.layout == torch.sparse_csr
-        for part in (x.crow_indices(), x.col_indices(), x.values()) if sparse else (x,):
-            total.update(np.ascontiguousarray(part.numpy()).tobytes())
+        for part in arrays_of(dataset.graph.x):
+            total.update(np.ascontiguousarray(part).tobytes())
     return total.hexdigest()[:16]
+
+
+def arrays_of(x: Tensor) -> tuple[Tensor, ...]:
+    """What features, dense or CSR, are stored as."""
+    return (x.crow_indices(), x.col_indices(), x.values()) if x.layout == torch.sparse_csr else (x,)
 
 
 def _add_cells(total: hashlib._Hash, column: pa.ChunkedArray) -> None:
@@ -39,4 +43,7 @@ def _add_cells(total: hashlib._Hash, column: pa.ChunkedArray) -> None:
     sizes = pc.binary_length(text).fill_null(0).to_numpy()
     total.update(missing.tobytes() + sizes.astype(np.int64).tobytes())
     for chunk in text.fill_null("").chunks:
-        total.update("".join(chunk.to_pylist()).encode())
+        _, ends, letters = chunk.buffers()
+        if letters is not None:  # a chunk may be a part of longer buffers
+            place = np.frombuffer(ends, np.int64)[[chunk.offset, chunk.offset + len(chunk)]]
+            total.update(memoryview(letters)[slice(*place)])

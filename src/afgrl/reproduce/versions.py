@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import afgrl
-from afgrl.graph import Graph
+from afgrl.data.digest import arrays_of
 from afgrl.methods import method_class
 from afgrl.reproduce.cells import loaded
 
@@ -24,13 +23,8 @@ from afgrl.reproduce.cells import loaded
 def data_version(name: str, data_dir: str | None) -> str:
     dataset = loaded(name, data_dir)
     assert dataset.splits is not None
-    arrays = [*_features(dataset.graph), dataset.y, dataset.splits.roles]
+    arrays = [*arrays_of(dataset.graph.x), dataset.y, dataset.splits.roles]
     return " ".join(map(str, [dataset.graph.fingerprint, dataset.graph.x.shape, *map(_digest, arrays)]))
-
-
-def _features(graph: Graph) -> list[Any]:
-    x = graph.x
-    return [x.crow_indices(), x.col_indices(), x.values()] if x.layout == torch.sparse_csr else [x]
 
 
 def _digest(array: Any) -> str:

@@ -38,7 +38,8 @@ WEIGHTS = ("weight", "weights", "w")
 NO_COLUMN = "none"  # what a user says where a column with such a name is no weight, or no label
 INDEX = "the index"  # of a table of pandas
 HEADLESS = "column {}"  # names of the columns of a list without a header
-MOST_LOOKED_AT = 50  # columns whose values are compared
+MOST_LOOKED_AT = 50  # columns whose values are compared,
+MOST_ROWS = 100_000  # in so many rows of the edges
 ENOUGH = 0.5  # share of the ends that are names of nodes
 FEWEST_ROWS = 20  # of which it can be said that most values differ
 
@@ -53,10 +54,11 @@ def columns_of(
     Names decide where they are common ones. Where they leave it open, the values do: ends are names of nodes.
     """
     ends = None if edges is None else _told_ends(edges, options, where[1])
+    some = None if edges is None else edges.slice(0, MOST_ROWS)
     id = None
     if nodes is not None:
         told = None if options.id is None else _named(nodes, options.id, where[0])
-        id, found = _best_match(nodes, edges, [told] if told is not None else _possible_ids(nodes, taken), ends)
+        id, found = _best_match(nodes, some, [told] if told is not None else _possible_ids(nodes, taken), ends)
         id = id if told is None else told
         ends = ends and _filled_in(ends, found)
         if id is None:
@@ -67,7 +69,7 @@ def columns_of(
         notes.understood(f"{id!r} of {where[0]} names the nodes.")
     if edges is None or ends is None:
         return id, None
-    source, target = _filled_in(ends, _first_ends(edges, ends))
+    source, target = ends if all(ends) else _filled_in(ends, _first_ends(edges, ends))
     if source is None or target is None:
         only = next((name for name in edges.column_names if not is_nameless(name)), "")
         raise UserError(f"{where[1]} has one column, {only!r}, but an edge has two ends.")
@@ -95,11 +97,12 @@ def _filled_in(ends: Ends, found: Sequence[str]) -> Ends:
 def _possible_ids(table: pa.Table, taken: Collection[str]) -> Iterator[str]:
     """The columns that may name the nodes, the likeliest first: those with a common name, those without repetition, of
     these the ones that are called ids, and at last what is called an id but repeats itself, or has no name at all."""
-    common = [name for name in (_known(table, (known,)) for known in IDS) if name is not None]
+    common = [name for name in (_known(table, (known,)) for known in IDS) if name is not None and name not in taken]
     yield from common  # mostly one, and no other column is looked at
-    rest = [name for name in table.column_names if name not in common and name not in taken]
+    plain = (name for name in table.column_names if not pa.types.is_nested(table[name].type))
+    rest = [name for name in plain if name not in common and name not in taken]
     single = [name for name in rest[:MOST_LOOKED_AT] if _could_be_ids(table[name])]
-    called = [name for name in rest if name.strip().lower().endswith("id")]
+    called = [name for name in rest if name.strip().lower().endswith("id")][:MOST_LOOKED_AT]
     order = [*(name for name in called if name in single), *single, *called]
     yield from sorted(dict.fromkeys(order), key=is_nameless)  # which keeps the order of all others
 
