@@ -1,8 +1,9 @@
 """``info_nce`` on a GPU, in the manner of flash attention: no similarity ever reaches memory.
 
 A program takes a tile of rows and walks over tiles of all rows. Forward it sums what they are alike; backward it
-computes that once more and sums the rows themselves, weighted by it. Of rows wider than 512 that sum would not fit the
-registers: their weights are written to memory, for a block of rows at a time, and cuBLAS multiplies them.
+computes that once more and sums the rows themselves, weighted by it. Of rows wider than 256 that sum leaves registers
+for small tiles only, or for none: their weights are written to memory, for a block of rows at a time, and cuBLAS
+multiplies them, which at 512 columns takes half as long.
 
 At first all rows of an encoder point nearly the same way, and their differences are less than bf16 resolves. So the
 rows are taken from their mean m: with U = m + V a cosine less 1 is V_i·V_j + A_i + A_j, where A = V·m + (m·m - 1) / 2
@@ -25,7 +26,8 @@ from afgrl.ops.dispatch import Precision
 from afgrl.ops.rows_triton import DOT, INTERPRETED, WIDTH, padded_rows, tiled
 
 MULTIPROCESSORS = 132  # of an H200; where there are others, more of them wait at the end
-WIDEST = 512  # columns, of which the sum of a tile of rows fits the registers
+WIDEST = 256  # columns that a program holds at once, and of which it sums rows in its registers
+WIDER = WIDEST + 1
 BLOCK_BYTES = 512 << 20  # of the weights of wider rows at a time
 
 
@@ -38,40 +40,37 @@ class Tiles:
     depth: int = 0  # columns in a step of the forward product; 0: all, and the queries stay in shared memory
 
 
-# By the width of the padded rows, at least 128; those of 512 serve wider ones. All but those of float32 compile
-# for an H200 without a spill, in its 227 KB of shared memory; with 128 keys a product waits for the matrix units, with
-# 64 as much for shared memory.
+# By the width of the padded rows, at least 128; those of WIDER serve all beyond WIDEST. All but those of float32
+# compile for an H200 without a spill, in its 227 KB of shared memory; with 128 keys a product waits for the matrix
+# units, with 64 as much for shared memory.
 DENOMINATOR: dict[Precision, dict[int, Tiles]] = {
     "bf16": {
         # Two programs fit a multiprocessor: one multiplies while the other takes exponentials.
         128: Tiles(128, 128, warps=8, stages=2),
         256: Tiles(128, 128, warps=8, stages=2),
-        512: Tiles(128, 256, warps=8, stages=3, depth=64),
+        WIDER: Tiles(128, 256, warps=8, stages=3, depth=64),
     },
     "tf32": {
         128: Tiles(128, 64, warps=8, stages=2),
         256: Tiles(128, 128, warps=4, stages=3, depth=32),
-        512: Tiles(128, 128, warps=4, stages=3, depth=32),
+        WIDER: Tiles(128, 128, warps=4, stages=3, depth=32),
     },
     # Three products for one: more columns a step would not fit the registers. Backward some spill all the same.
-    "float32": dict.fromkeys((128, 256, 512), Tiles(64, 64, warps=8, stages=3, depth=32)),
+    "float32": dict.fromkeys((128, 256, WIDER), Tiles(64, 64, warps=8, stages=3, depth=32)),
 }
 # The sum of the rows takes queries × width registers: at most half of what there are.
 PUSH: dict[Precision, dict[int, Tiles]] = {
     "bf16": {
         128: Tiles(128, 128, warps=8, stages=3),
         256: Tiles(128, 64, warps=8, stages=3),
-        512: Tiles(64, 64, warps=8, stages=2),
     },
     "tf32": {
         128: Tiles(128, 64, warps=8, stages=2),
         256: Tiles(64, 64, warps=8, stages=2),
-        512: Tiles(32, 32, warps=8, stages=2),
     },
     "float32": {
         128: Tiles(64, 64, warps=8, stages=2),
         256: Tiles(64, 32, warps=8, stages=2),
-        512: Tiles(32, 32, warps=8, stages=2),
     },
 }
 
@@ -176,7 +175,7 @@ def _from_mean(
     d = unit.shape[1]
     if d <= WIDEST:  # held at once, which takes a power of two
         centred = F.pad(centred, (0, max(WIDTH, triton.next_power_of_2(d)) - d))
-    size = tiles or table[precision][min(max(128, centred.shape[1]), WIDEST)]
+    size = tiles or table[precision][min(max(128, centred.shape[1]), WIDER)]
     rows, _ = padded_rows(centred, precision, multiple=max(size.queries, size.keys), unit=False)
     return _FromMean(mean, rows, _filled(offset, rows), len(unit), size)
 

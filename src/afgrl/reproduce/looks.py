@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,7 @@ class Looks:
         self.y, self.splits, self.inputs, self.effort = y, splits, inputs, effort
         # Where patience may end a training early, it shall have been looked at before.
         longest = PATIENT if state.method.config.patience and effort.looks > 1 else effort.longest or state.last
-        self.every = max(1, min(state.last // effort.looks, longest))
+        self.every = max(1, min(math.ceil(state.last / effort.looks), longest))
         self.records: list[Record] = []
         self.seconds = 0.0
 
