@@ -80,11 +80,21 @@ def test_assignments():
         from_assignments(["a"])
 
 
-def test_widths_follow_the_size_of_a_graph_unless_told():
-    small, large = (Graph(torch.ones(n, 1), torch.tensor([[0], [1]])) for n in (10, 50_001))
-    configs = [AFGRLConfig().adapted(small), AFGRLConfig().adapted(large), AFGRLConfig(n_components=64).adapted(large)]
-    widths = [(config.n_components, config.predictor_width) for config in configs]
-    assert widths == [(512, 1024), (128, 256), (64, 128)]
+def test_width_and_epochs_follow_the_size_of_a_graph_unless_told():
+    def adapted(n, x, **settings):
+        edges = torch.stack([torch.arange(n), torch.arange(n).roll(1)])
+        config = AFGRLConfig(**settings).adapted(Graph(x, edges))
+        return config.n_components, config.predictor_width, config.epochs
+
+    for n, dense, sparse in ((10, (512, 1024, 2000), (512, 1024, 100)), (50_001, (128, 256, 2000), (512, 1024, 50))):
+        words = torch.zeros(n, 10)
+        words[:, 0] = 1
+        assert adapted(n, torch.ones(n, 1)) == dense
+        assert adapted(n, words) == sparse
+    assert adapted(50_001, torch.ones(50_001, 1), n_components=64, epochs=7) == (64, 128, 7)
+
+
+def test_neighbours_of_large_graphs_are_looked_for_in_clusters_on_a_cpu():
     assert AFGRLConfig().looks_into_clusters(50_001, torch.device("cpu"))
     assert not AFGRLConfig().looks_into_clusters(50_001, torch.device("cuda"))
     assert not AFGRLConfig(search="exact").looks_into_clusters(50_001, torch.device("cpu"))

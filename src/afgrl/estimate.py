@@ -16,6 +16,9 @@ from afgrl.ops.sparse_product import pays
 
 FLOAT, INDEX = 4, 8  # bytes
 GPU_WORKSPACE = 33 << 20  # what cuBLAS takes for itself on Hopper
+UNEVEN = (
+    2.4  # times the share of clusters is the share of nodes in them: large ones are looked into more often (WordNet)
+)
 CPU_SLACK = 8 << 20  # what threads hold
 
 
@@ -65,7 +68,7 @@ def arithmetic(config: AFGRLConfig, load: Workload) -> Arithmetic:
     assert config.n_components
     assert config.predictor_width
     n, d = load.n, config.n_components
-    share = PROBES / config.n_clusters if config.looks_into_clusters(n, torch.device(load.device)) else 1
+    share = UNEVEN * PROBES / config.n_clusters if config.looks_into_clusters(n, torch.device(load.device)) else 1
     entries = load.factored_nnz(config.n_hops) or n * load.n_features * (config.n_hops + 1)
     return Arithmetic(
         encode=2 * entries * d,

@@ -1,9 +1,9 @@
 """AFGRL: predict, for each node, the target vectors of its real positives (Lee, Lee and Park, AAAI 2022).
 
 Costs a step, for n nodes with f features, width d, k neighbours and M clusterings into K: products of
-n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours (8/K of it where only the nearest clusters are
-looked into), n·M·K·d·kmeans_iters for the clusters (the last two only every ``refresh_every`` steps); memory
-n·(f + d + predictor_width), as afgrl.estimate has it.
+n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours (about 10/K of it where only the nearest
+clusters are looked into), n·M·K·d·kmeans_iters for the clusters (the last two only every ``refresh_every`` steps);
+memory n·(f + d + predictor_width), as afgrl.estimate has it.
 """
 
 from __future__ import annotations
@@ -50,17 +50,19 @@ LARGE = 50_000
 class AFGRLConfig(Settings):
     """The defaults are for a graph nobody has seen; the paper's own numbers are in recipes/afgrl.toml.
 
-    What is left at None follows the graph: ``n_components`` and ``predictor_width`` its size, ``epochs`` and
-    ``n_hops`` its features and degrees. Of sparse features (bags of words) each says much,
-    so the node's own are kept beside the smoothed ones, and training soon has learned what there is: it
-    only drifts afterwards. Where nodes have few neighbours, a second hop tells more. Dense features are noisier
-    before they are smoothed and take longer (docs/deviations.md has the measurements).
+    What is left at None follows the graph: its features, degrees and size. Of sparse features (bags of words) each says
+    much, so the node's own are kept beside the smoothed ones, and training soon has learned what there is: it only
+    drifts afterwards. Where nodes have few neighbours, a second hop tells more. Dense features are noisier before they
+    are smoothed and take longer (docs/deviations.md has the measurements). Large graphs save time where it costs least:
+    half the epochs where features are sparse, and width where they are dense, which need their epochs.
     """
 
-    epochs: int | None = Field(None, ge=0, description="passes over the graph; by default 100, 300 or 2,000")
+    epochs: int | None = Field(None, ge=0, description="passes over the graph; by default 50 to 2,000")
 
     n_components: int | None = Field(
-        None, ge=1, description="width of the embedding (D); by default 512, or 128 beyond 50,000 nodes"
+        None,
+        ge=1,
+        description="width of the embedding (D); by default 512, or 128 beyond 50,000 nodes with dense features",
     )
     predictor_width: int | None = Field(
         None, ge=1, description="hidden width of the predictor; by default twice n_components"
@@ -94,13 +96,13 @@ class AFGRLConfig(Settings):
         return wanted and self.positives in CLUSTERED
 
     def adapted(self, graph: Graph) -> Self:
+        large = graph.n > LARGE
         if graph.density >= SPARSE_FEATURES:
-            fitting = {"n_hops": 0, "epochs": 2000}
+            fitting = {"n_hops": 0, "epochs": 2000, "n_components": 128 if large else 512}
         elif graph.mean_degree >= FEW_NEIGHBOURS:
-            fitting = {"n_hops": 1, "epochs": 300}
+            fitting = {"n_hops": 1, "epochs": 150 if large else 300, "n_components": 512}
         else:
-            fitting = {"n_hops": 2, "epochs": 100}
-        fitting["n_components"] = 128 if graph.n > LARGE else 512
+            fitting = {"n_hops": 2, "epochs": 50 if large else 100, "n_components": 512}
         fitting["predictor_width"] = 2 * (self.n_components or fitting["n_components"])
         return self.model_copy(update={name: value for name, value in fitting.items() if getattr(self, name) is None})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -9,55 +11,56 @@ from torch.nn import functional as F
 from afgrl.errors import UserError
 from afgrl.ops.knn import BLOCK_BYTES, Diagonal, Neighbours
 
-PROBES = 8  # clusters that are looked into
+PROBES = 4  # clusters that a query looks into
 
 
 def knn_in_clusters(
     query: Tensor, key: Tensor, k: int, labels: Tensor, centres: Tensor, *, diagonal: Diagonal, probes: int = PROBES
 ) -> Neighbours:
-    """As ``knn`` of equally many queries and keys, but node i, of cluster ``labels[i]``, finds only the keys in the
-    ``probes`` clusters whose ``centres`` are nearest to that of its own, or in more where these hold too few."""
-    n, n_clusters = len(labels), len(centres)
+    """As ``knn`` of equally many queries and keys, but query i finds only the keys of its own cluster ``labels[i]``
+    and of those that its direction is nearest to by their ``centres``, ``probes`` in all; or all keys, where these
+    clusters hold too few."""
+    n = len(labels)
     if query.shape != key.shape or labels.shape != (n,) or n != len(key):
         raise UserError("Queries, keys and labels must be of the same nodes.")
-    query, key, centres = F.normalize(query), F.normalize(key), F.normalize(centres)
-    order = labels.argsort(stable=True)
-    start = torch.searchsorted(labels[order], torch.arange(n_clusters + 1).to(labels)).tolist()
-    members = [order[start[c] : start[c + 1]] for c in range(n_clusters)]
-    near = (centres @ centres.T).fill_diagonal_(torch.inf).argsort(dim=1, descending=True).tolist()
-    index = torch.empty(n, k, dtype=torch.int64, device=query.device)
-    similarity = torch.empty(n, k, dtype=query.dtype, device=query.device)
-    for own, cluster in enumerate(members):
-        if len(cluster):
-            within = _candidates(members, near[own], probes, k + (diagonal == "drop"))
-            index[cluster], similarity[cluster] = _best(query, key, k, cluster, within, diagonal)
+    query, key = F.normalize(query), F.normalize(key)
+    asks = _looks_into(query, labels, centres, probes, k + (diagonal == "drop"))
+    index = torch.zeros(n, k, dtype=torch.int64, device=query.device)
+    similarity = query.new_full((n, k), -torch.inf)
+    for cluster, asked in enumerate(asks.T):
+        own = (labels == cluster).nonzero().squeeze(1)
+        # The members ask first: query and key of a node then meet on the diagonal.
+        asking = torch.cat([own, (asked & (labels != cluster)).nonzero().squeeze(1)])
+        keys = key[own]
+        for rows, cosine in _blocks(query, asking, keys, diagonal):
+            best = cosine.topk(min(k, len(own)), dim=1)
+            values = torch.cat([similarity[rows], best.values], 1)
+            similarity[rows], place = values.topk(k, dim=1)
+            index[rows] = torch.cat([index[rows], own[best.indices]], 1).gather(1, place)
+    if diagonal == "first":  # where it stands for itself, so that nothing is nearer
+        similarity[:, 0] = (query * key).sum(1)
     return Neighbours(index, similarity)
 
 
-def _candidates(members: list[Tensor], near: list[int], probes: int, least: int) -> Tensor:
-    """The nodes of the nearest clusters, the own first; of more where there are fewer than ``least``."""
-    found: list[Tensor] = []
-    for place, cluster in enumerate(near):
-        if place >= probes and sum(map(len, found)) >= least:
-            break
-        found.append(members[cluster])
-    return torch.cat(found)
+def _looks_into(query: Tensor, labels: Tensor, centres: Tensor, probes: int, least: int) -> Tensor:
+    """Which clusters each query looks into: [n, clusters]."""
+    near = query @ F.normalize(centres).T
+    near.scatter_(1, labels.long().unsqueeze(1), torch.inf)
+    nearest = near.topk(min(probes, len(centres)), dim=1).indices
+    asks = torch.zeros_like(near, dtype=torch.bool).scatter_(1, nearest, True)
+    sizes = torch.bincount(labels, minlength=len(centres))
+    asks[sizes[nearest].sum(1) < least] = True
+    return asks
 
 
-def _best(
-    query: Tensor, key: Tensor, k: int, cluster: Tensor, within: Tensor, diagonal: Diagonal
-) -> tuple[Tensor, Tensor]:
-    """The best k of each node of a cluster, whose nodes come first among the candidates ``within``."""
-    keys = key[within]
-    block = max(1, BLOCK_BYTES[query.device.type] // (4 * len(within)))
-    parts = []
-    for start in range(0, len(cluster), block):
-        cosine = query[cluster[start : start + block]] @ keys.T
-        before = cosine.diagonal(start).clone()
+def _blocks(query: Tensor, asking: Tensor, keys: Tensor, diagonal: Diagonal) -> Iterator[tuple[Tensor, Tensor]]:
+    """The queries of these numbers, some at a time, and their cosines with all ``keys``."""
+    if len(keys) == 0:
+        return
+    size = max(1, BLOCK_BYTES[query.device.type] // (4 * len(keys)))
+    for start in range(0, len(asking), size):
+        rows = asking[start : start + size]
+        cosine = query[rows] @ keys.T
         if diagonal != "keep":
             cosine.diagonal(start).fill_(torch.inf if diagonal == "first" else -torch.inf)
-        best = cosine.topk(k, dim=1)
-        if diagonal == "first":
-            best.values[:, 0] = before
-        parts.append((within[best.indices], best.values))
-    return torch.cat([found for found, _ in parts]), torch.cat([value for _, value in parts])
+        yield rows, cosine
