@@ -506,7 +506,7 @@ def test_all_that_commands_write_into_a_run_is_removed_by_force(ring, tmp_path):
     afgrl("search", path, "n1", "--index")
     assert len(list(path.iterdir())) > 20
     Run.create(path, force=True)
-    assert list(path.iterdir()) == []
+    assert [file.name for file in path.iterdir()] == [".former"]  # until the new training is done
 
 
 def process(*arguments):

@@ -9,7 +9,7 @@ import torch
 
 from afgrl.data.splits import random_splits
 from afgrl.environment import _commit
-from afgrl.errors import UserError
+from afgrl.errors import Interrupted, UserError
 from afgrl.order import Order
 from afgrl.runs import Run
 from afgrl.search import search
@@ -64,8 +64,38 @@ def test_the_folder_one_is_in_gives_its_name(tmp_path, monkeypatch):
 def test_a_run_is_never_overwritten_without_force(run):
     with pytest.raises(UserError, match="exists; --resume goes on with it, --force replaces it"):
         Run.create(run.path)
-    Run.create(run.path, force=True)
-    assert list(run.path.iterdir()) == []
+    replace(run.path)
+    assert {path.name for path in run.path.iterdir()} == {"model.safetensors", "model.json"}
+
+
+def replace(path):
+    """As a training does that comes to its end."""
+    new = Run.create(path, force=True)
+    with new.replacing():
+        new.save_model({}, {})
+
+
+def test_a_run_is_replaced_only_by_one_that_came_to_its_end(run):
+    (run.path / "embeddings.parquet").write_text("dear")
+    before = {path.name: path.read_bytes() for path in run.path.iterdir()}
+    for _ in range(2):  # the second finds what the first, which was killed, left
+        new = Run.create(run.path, force=True)
+        new.write_config({"method": "afgrl"}, {})
+        assert not (run.path / "embeddings.parquet").exists()
+    with pytest.raises(MemoryError), new.replacing():
+        raise MemoryError
+    assert {path.name: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+def test_a_run_that_was_interrupted_stays_and_goes_on(run):
+    (run.path / "embeddings.parquet").write_text("dear")
+    new = Run.create(run.path, force=True)
+    with pytest.raises(Interrupted), new.replacing():
+        new.write_config({"method": "afgrl"}, {})
+        raise Interrupted("Stopped.")
+    assert {path.name for path in run.path.iterdir()} == {"config.toml", ".former"}
+    Run.open(run.path).save_model({}, {})
+    assert {path.name for path in run.path.iterdir()} == {"config.toml", "model.safetensors", "model.json"}
 
 
 def test_what_is_no_run_is_never_replaced(tmp_path):
@@ -98,8 +128,8 @@ def test_what_others_put_into_a_run_stays(run):
     for name in own:
         (run.path / name).write_text("made by afgrl")
     (run.path / "embeddings.lance").mkdir()
-    Run.create(run.path, force=True)
-    assert {path.name for path in run.path.iterdir()} == foreign
+    replace(run.path)
+    assert {path.name for path in run.path.iterdir()} == foreign | {"model.safetensors", "model.json"}
 
 
 def test_an_empty_folder_becomes_a_run(tmp_path):

@@ -151,15 +151,16 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         if not force and Path(path).is_dir() and any(Path(path).iterdir()):
             raise UserError(f"The folder {str(path)!r} is not empty; force=True replaces a run.")
         run = Run.create(Path(path), force=force)
-        run.write_config({"source": "", "method": self.method}, config.model_dump())
-        run.write_environment(self.method_.device)
-        for record in self.history_:
-            run.append("history.jsonl", record)
-        run.save_embedding(self.node_ids_, self.embedding_)
-        if self.encoder_ is not None:
-            run.save_preprocessing(self.encoder_.as_json())
-        described = describe(self.method, config, self.method_.size, weighted=self.weighted_)
-        run.save_model(self.method_.state_dict(), described)
+        with run.replacing():
+            run.write_config({"source": "", "method": self.method}, config.model_dump())
+            run.write_environment(self.method_.device)
+            for record in self.history_:
+                run.append("history.jsonl", record)
+            run.save_embedding(self.node_ids_, self.embedding_)
+            if self.encoder_ is not None:
+                run.save_preprocessing(self.encoder_.as_json())
+            described = describe(self.method, config, self.method_.size, weighted=self.weighted_)
+            run.save_model(self.method_.state_dict(), described)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto") -> Self:

@@ -68,9 +68,10 @@ def fit(
             if sentence:
                 say(sentence)
     run = Run.create(out, force=force) if out else Run.unused(Path("runs"), order.run_name)
-    run.write_config(order.as_toml(), config.model_dump())
-    _keep_data(run, dataset)
-    return _train(run, order, dataset, config, device, display)
+    with run.replacing():
+        run.write_config(order.as_toml(), config.model_dump())
+        _keep_data(run, dataset)
+        return _train(run, order, dataset, config, device, display)
 
 
 def resume(out: Path, device: torch.device, *, data_dir: str | None = None, display: Display | None = None) -> Run:

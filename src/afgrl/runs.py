@@ -8,6 +8,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from afgrl.data.splits import Splits
 from afgrl.environment import environment
-from afgrl.errors import UserError
+from afgrl.errors import Interrupted, UserError
 from afgrl.order import command
 from afgrl.writing import replace_file, save_npy, save_npz
 
@@ -37,6 +38,7 @@ OWN_FILES = (
     *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
 )  # fmt: skip
 OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance")
+FORMER = ".former"  # where the files of a run that is being replaced wait for the end of the new training
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, *, force: bool = False) -> Run:
-        """A new run folder; an existing one is replaced only by ``force``, and only if it is a run. What others put
-        there stays."""
+        """A new run folder; an existing one is replaced only by ``force``, only if it is a run, and only when the new
+        one has its model. What others put there stays."""
         run = cls(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             if not run._is_one():
@@ -58,7 +60,7 @@ class Run:
                 raise UserError(
                     f"The run {str(path)!r} exists; --resume goes on with it, --force replaces it, --out names another."
                 )
-            run._clear()
+            run._set_aside()
         _make_folder(path)
         return run
 
@@ -84,17 +86,57 @@ class Run:
             return False
         return isinstance(asked, dict) and "method" in asked
 
-    def _clear(self) -> None:
-        """Remove what afgrl wrote; config.toml last, so that what is left half-way is still a run."""
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """While a new run is made: where that fails, the one it was to replace comes back. One that was interrupted
+        stays, for it goes on later."""
         try:
-            for file in sorted(self.path.iterdir(), key=lambda file: file.name == "config.toml"):
-                if file.is_dir() and not file.is_symlink():
-                    if _is_named(file.name, OWN_FOLDERS):
-                        shutil.rmtree(file)
-                elif _is_named(file.name, OWN_FILES):
-                    file.unlink()
+            yield
+        except Interrupted:
+            raise
+        except Exception:
+            if self._former.is_dir():
+                self._clear()
+                for file in self._former.iterdir():
+                    file.rename(self.path / file.name)
+                self._former.rmdir()
+            raise
+
+    @property
+    def _former(self) -> Path:
+        return self.path / FORMER
+
+    def _set_aside(self) -> None:
+        try:
+            if self._former.is_dir() and not (self.path / "model.safetensors").is_file():
+                self._clear()  # it never came to its end: the one before it is the last that did
+                return
+            self._forget_former()
+            self._former.mkdir()
+            for file in self._own():
+                file.rename(self._former / file.name)
         except OSError as error:
             raise UserError(f"The run {str(self.path)!r} cannot be replaced: {error.strerror}.") from None
+
+    def _own(self) -> list[Path]:
+        """What afgrl wrote; config.toml last, so that what is left half-way is still a run."""
+        found = [
+            file
+            for file in self.path.iterdir()
+            if _is_named(file.name, OWN_FOLDERS if file.is_dir() and not file.is_symlink() else OWN_FILES)
+        ]
+        return sorted(found, key=lambda file: file.name == "config.toml")
+
+    def _clear(self) -> None:
+        for file in self._own():
+            if file.is_dir() and not file.is_symlink():
+                shutil.rmtree(file)
+            else:
+                file.unlink()
+
+    def _forget_former(self) -> None:
+        if self._former.is_dir():
+            shutil.rmtree(self._former)
 
     # What was asked for
 
@@ -155,12 +197,14 @@ class Run:
         return torch.load(file, map_location=device, weights_only=True) if file.exists() else None
 
     def save_model(self, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
+        """The last that a training writes."""
         plain = {
             name: value.detach().cpu().contiguous() for name, value in tensors.items() if isinstance(value, Tensor)
         }
         # By bytes: a file that the library makes itself nobody but its owner may read.
         self._replace("model.safetensors", lambda path: path.write_bytes(save(plain)))
         self._write_json("model.json", description)
+        self._forget_former()
 
     def model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         self._need("model.safetensors", "the training has not finished; `afgrl fit … --resume` goes on with it")

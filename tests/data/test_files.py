@@ -178,6 +178,30 @@ def test_a_cell_that_is_no_date_counts_as_missing(tmp_path, extra):
     assert told in " ".join(sentences(dataset, "repaired"))
 
 
+def test_cells_of_new_nodes_that_give_no_number_are_told(tmp_path):
+    old = tables(tmp_path / "old", "id,age\n" + "".join(f"n{i},{i}\n" for i in range(30)), "source,target\nn0,n1\n")
+    new = tables(tmp_path / "new", "id,age\na,12\nb,old\nc,inf\nd,\n", "source,target\na,b\n")
+    dataset = load_files(new, fitted=load_files(old).reading.encoder)
+    told = "Cells in column 'age' of nodes.csv that are no numbers, and count as missing: 2, 'old' in row 2 first."
+    assert told in sentences(dataset, "repaired")
+
+
+def test_infinite_cells_are_told(tmp_path):
+    folder = tables(tmp_path, "", "source,target\na,b\n")
+    (folder / "nodes.csv").unlink()
+    sizes = [1.0, float("nan"), float("-inf"), None]
+    pq.write_table(pa.table({"id": list("abcd"), "size": sizes}), folder / "nodes.parquet")
+    told = "Cells in column 'size' of nodes.parquet that are infinite, and count as missing: 1, -inf in row 3 first."
+    assert told in sentences(load_files(folder), "repaired")
+
+
+def tables(folder, nodes, edges):
+    folder.mkdir(exist_ok=True)
+    (folder / "nodes.csv").write_text(nodes)
+    (folder / "edges.csv").write_text(edges)
+    return folder
+
+
 def test_a_word_for_nothing_is_no_value_but_may_be_an_id(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,size,kind,label\nNA,1,None,x\nDE,NULL,big,y\nFR,3,big,n/a\n")
     (tmp_path / "edges.csv").write_text("source,target\nNA,DE\nDE,FR\nDE,NULL\n,FR\n")

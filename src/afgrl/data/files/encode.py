@@ -13,8 +13,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from afgrl.data.files.kinds import as_text, as_vectors
-from afgrl.data.files.numbers import FORMS, Form, as_numbers
+from afgrl.data.files.numbers import FORMS, Form, as_numbers, tell_unread
 from afgrl.data.files.structure import Structure
+from afgrl.data.notes import Notes
 from afgrl.errors import UserError
 
 MOSTLY_ZERO = 0.8  # counts and indicators: to centre them would fill the table
@@ -53,9 +54,11 @@ class Number:
     def names(self) -> list[str]:
         return [self.name, f"{self.name} is missing"] if self.lacking else [self.name]
 
-    def encode(self, column: pa.ChunkedArray) -> sp.csr_array:
+    def encode(self, column: pa.ChunkedArray, notes: Notes | None = None, where: str = "") -> sp.csr_array:
         values = as_numbers(column, self.form)
         unknown = ~np.isfinite(values)
+        if notes is not None and unknown.any():
+            tell_unread(self.name, column, self.form, values, notes, where)
         with np.errstate(over="ignore"):
             scaled = np.where(unknown, 0, (values - self.mean) / self.scale).astype(np.float32)
         columns = [scaled, unknown.astype(np.float32)] if self.lacking else [scaled]
@@ -179,8 +182,8 @@ class Encoder:
         """Of the features."""
         return [name for part in self.parts for name in part.names]
 
-    def encode(self, table: pa.Table) -> sp.csr_array:
-        """[rows, features] float32."""
+    def encode(self, table: pa.Table, notes: Notes | None = None, where: str = "") -> sp.csr_array:
+        """[rows, features] float32; ``notes`` are told which cells of ``where`` could not be read."""
         there = set(table.column_names)
         lacking = [part.name for part in self.parts if part.name not in there]
         if lacking:
@@ -188,7 +191,10 @@ class Encoder:
                 f"The table lacks the column {lacking[0]!r} that the training had; it has "
                 f"{', '.join(map(repr, table.column_names[:8]))}."
             )
-        blocks = [part.encode(table[part.name]) for part in self.parts]
+        blocks = [
+            part.encode(table[part.name], notes, where) if isinstance(part, Number) else part.encode(table[part.name])
+            for part in self.parts
+        ]
         return sp.csr_array(sp.hstack(blocks, format="csr")) if blocks else sp.csr_array((table.num_rows, 0))
 
     def as_json(self) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from afgrl.data.files.numbers import NEARLY_ALL, Form, as_numbers, form_of, is_date, is_plain_number, is_text
+from afgrl.data.files.numbers import NEARLY_ALL, form_of, is_date, is_plain_number, is_text
 from afgrl.data.files.options import Kind
 from afgrl.data.notes import Notes
 from afgrl.errors import UserError
@@ -20,10 +20,6 @@ WORDS = 2.5  # on average in a cell that is text
 PLURAL = {
     "number": "numbers", "date": "dates", "truth": "true or false", "category": "categories", "text": "text",
     "vector": "lists of numbers", "thousands": "numbers such as 1,234.5", "comma": "numbers such as 1.234,5",
-}  # fmt: skip
-NO: dict[Form, str] = {
-    "number": "no numbers", "date": "no dates", "truth": "neither true nor false", "thousands": "no numbers",
-    "comma": "no numbers",
 }  # fmt: skip
 
 
@@ -76,19 +72,8 @@ def _guess(name: str, column: pa.ChunkedArray, notes: Notes, where: str) -> str:
         return "ignore"
     form, share = form_of(column)
     if share >= NEARLY_ALL:
-        # A thirteenth month looks like a date.
-        if (share < 1 or form == "date") and len(bad := _not_of(form, column)):
-            notes.repaired(
-                f"Cells in column {name!r} of {where} that are {NO[form]}, and count as missing: {len(bad):,}, "
-                f"{column[int(bad[0])].as_py()!r} in row {bad[0] + 1} first."
-            )
         return form
     return _guess_words(name, as_text(column).drop_null(), notes, where)
-
-
-def _not_of(form: Form, column: pa.ChunkedArray) -> np.ndarray:
-    """The rows whose cell is filled, but is no number of this form."""
-    return np.flatnonzero(np.isnan(as_numbers(column, form)) & ~column.is_null().to_numpy())
 
 
 def _left_out_as_empty(name: str, notes: Notes, where: str) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from afgrl.data.notes import Notes
+
 NEARLY_ALL = 0.95  # a column of numbers may hold so few cells that are none
 Form = Literal["number", "date", "truth", "thousands", "comma"]  # how a column of text writes its numbers
 FORMS: dict[Form, str] = {
@@ -19,6 +21,11 @@ FORMS: dict[Form, str] = {
     "thousands": r"^[+-]?\d{1,3}(,\d{3})*(\.\d+)?$",  # 1,234.5
     "comma": r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$",  # 1.234,5
 }
+
+NO: dict[Form, str] = {
+    "number": "no numbers", "date": "no dates", "truth": "neither true nor false", "thousands": "no numbers",
+    "comma": "no numbers",
+}  # fmt: skip
 
 
 def form_of(column: pa.ChunkedArray) -> tuple[Form, float]:
@@ -47,6 +54,18 @@ def as_numbers(column: pa.ChunkedArray, form: Form = "number") -> np.ndarray:
         column = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
     values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def tell_unread(name: str, column: pa.ChunkedArray, form: Form, values: np.ndarray, notes: Notes, where: str) -> None:
+    """Say which filled cells gave no number: words, a thirteenth month, infinite ones."""
+    empty = pc.is_null(column, nan_is_null=not is_text(column.type)).to_numpy()
+    bad = np.flatnonzero(np.isnan(values) & ~empty)
+    if len(bad):
+        what = NO[form] if is_text(column.type) else "infinite"
+        notes.repaired(
+            f"Cells in column {name!r} of {where} that are {what}, and count as missing: {len(bad):,}, "
+            f"{column[int(bad[0])].as_py()!r} in row {bad[0] + 1} first."
+        )
 
 
 def _plain(text: pa.ChunkedArray, form: Form) -> pa.ChunkedArray:

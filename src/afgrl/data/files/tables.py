@@ -64,8 +64,10 @@ def graph_of_tables(
         x = _given(features, n_own, len(ids), where[0])
     else:
         encoder = fitted or _fit_encoder(used.slice(0, n_own), options, notes, where[0])
-        if isinstance(encoder, Encoder):  # nodes that only edges name have no columns at all
-            x = encoder.encode(used) if nodes is not None else sp.csr_array((len(ids), len(encoder.names)))
+        if isinstance(encoder, Encoder) and nodes is None:  # nodes that only edges name have no columns at all
+            x = sp.csr_array((len(ids), len(encoder.names)))
+        elif isinstance(encoder, Encoder):
+            x = encoder.encode(used, notes, where[0])
     if options.knn_graph is not None:
         if x is None:
             raise UserError("A graph of nearest nodes needs features, but there are none.")
