@@ -16,7 +16,7 @@ import torch
 from typer.testing import CliRunner
 
 from afgrl.cli import METHODS, app
-from afgrl.errors import Interrupted
+from afgrl.errors import AfgrlError, Interrupted
 from afgrl.methods import methods
 from afgrl.runs import Run, read_embedding
 
@@ -294,6 +294,24 @@ def ring(tmp_path):
     folder = write_tables(tmp_path / "ring", [str(i) for i in range(12)])
     fit_tables(folder, tmp_path / "run")
     return folder, tmp_path / "run"
+
+
+def test_a_run_whose_successor_fails_comes_back(ring, monkeypatch):
+    folder, path = ring
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+
+    def fails(*arguments):
+        raise AfgrlError("Training diverged.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("afgrl.experiment.train", fails)
+        answer = afgrl("fit", folder, "--out", path, "--device", "cpu", "--quiet", "--force", "--set", "epochs=4")
+    assert answer.exit_code == 1
+    assert answer.stderr == "Training diverged.\n"
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    fit_tables(folder, path, "--force", settings=["epochs=4"])
+    assert {file.name for file in path.iterdir()} == set(before)
+    assert "epochs = 4" in (path / "config.toml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,8 @@ def test_a_run_is_replaced_only_by_one_that_came_to_its_end(run):
 def test_a_run_that_was_interrupted_stays_and_goes_on(run):
     (run.path / "embeddings.parquet").write_text("dear")
     new = Run.create(run.path, force=True)
+    new.write_config({"method": "afgrl"}, {})
     with pytest.raises(Interrupted), new.replacing():
-        new.write_config({"method": "afgrl"}, {})
         raise Interrupted("Stopped.")
     assert {path.name for path in run.path.iterdir()} == {"config.toml", ".former"}
     Run.open(run.path).save_model({}, {})
