@@ -25,7 +25,7 @@ from afgrl.data.raw import user_folder
 from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION, Splits
 from afgrl.environment import environment
 from afgrl.evaluate import logistic_probe
-from afgrl.runs import read_embedding
+from afgrl.vectors import read_parquet
 from benchmarks.headline import RESULTS
 
 AS_TEXT = ("pubmed", "cs", "physics", "wordnet")  # bags of words, as a column of text; the others as columns of numbers
@@ -175,9 +175,9 @@ def _with_and_without(
     for part in ("all", "old"):
         _run(["fit", str(folder / part), "--out", str(folder / f"run-{part}"), "--quiet", *settings])
     _run(["embed", str(folder / "run-old"), "--graph", str(folder / "new"), "--out", str(folder / "new.parquet")])
-    ids, old = read_embedding(folder / "run-old" / "embeddings.parquet")
-    new_ids, new = read_embedding(folder / "new.parquet")
-    every_id, every = read_embedding(folder / "run-all" / "embeddings.parquet")
+    ids, old = read_parquet(folder / "run-old" / "embeddings.parquet")
+    new_ids, new = read_parquet(folder / "new.parquet")
+    every_id, every = read_parquet(folder / "run-all" / "embeddings.parquet")
     later = {"id": np.concatenate([ids, new_ids]), "vectors": np.concatenate([old, new])}
     order = np.argsort(later["id"].astype(str))
     names = np.sort(every_id.astype(str))

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from afgrl.cli import METHODS, app
 from afgrl.errors import AfgrlError, Interrupted
 from afgrl.methods import methods
-from afgrl.runs import Run, read_embedding
+from afgrl.runs import Run
+from afgrl.vectors import read_parquet
 
 QUICK = ["epochs=12", "n_components=32", "predictor_width=32", "n_clusters=5", "n_restarts=2", "kmeans_iters=2"]
 FILES = {
@@ -388,7 +389,7 @@ def test_vectors_can_be_had_when_the_source_is_gone(ring, tmp_path):
     shutil.rmtree(folder)
     assert afgrl("embed", path, "--out", tmp_path / "vectors.npz").exit_code == 0
     with np.load(tmp_path / "vectors.npz") as stored:
-        assert np.array_equal(stored["embedding"], read_embedding(path / "embeddings.parquet")[1])
+        assert np.array_equal(stored["embedding"], read_parquet(path / "embeddings.parquet")[1])
 
 
 def test_a_folder_with_a_datasets_name(tmp_path, monkeypatch):
@@ -407,7 +408,7 @@ def test_new_nodes_without_edges_and_with_columns_in_another_order(ring, tmp_pat
     (tmp_path / "new" / "nodes.csv").write_text("\n".join(turned) + "\n")
     answer = afgrl("embed", path, "--graph", tmp_path / "new", "--out", tmp_path / "new.parquet", "--device", "cpu")
     assert answer.exit_code == 0, answer.stderr
-    assert read_embedding(tmp_path / "new.parquet")[0].tolist() == [f"new{row[0]}" for row in rows[1:]]
+    assert read_parquet(tmp_path / "new.parquet")[0].tolist() == [f"new{row[0]}" for row in rows[1:]]
 
 
 def test_a_run_killed_before_it_knew_its_data_is_resumed(ring):
@@ -490,14 +491,14 @@ def test_embed_says_how_many_ids_are_of_the_training_and_can_leave_them_alone(ri
     assert alone.exit_code == 0, alone.stderr
     assert "of the training" not in alone.stderr
     assert "Read from nodes.csv, edges.csv." in alone.stderr  # what was understood
-    (ids, beside), (own, apart) = (read_embedding(tmp_path / f"{name}.parquet") for name in ("joined", "alone"))
+    (ids, beside), (own, apart) = (read_parquet(tmp_path / f"{name}.parquet") for name in ("joined", "alone"))
     assert ids.tolist() == own.tolist() == list(range(6, 18))
     assert not np.allclose(beside, apart)
     # Other names for the same graph: nothing of it is known, so it is alone without being told.
     named = write_tables(tmp_path / "named", [f"n{i}" for i in range(6, 18)])
     answer = afgrl("embed", path, "--graph", named, "--out", tmp_path / "named.parquet", "--device", "cpu")
     assert "of the training" not in answer.stderr
-    np.testing.assert_array_equal(read_embedding(tmp_path / "named.parquet")[1], apart)
+    np.testing.assert_array_equal(read_parquet(tmp_path / "named.parquet")[1], apart)
     assert "--graph" in afgrl("embed", path, "--alone").stderr
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from afgrl.runs import Run, read_embedding
+from afgrl.runs import Run
+from afgrl.vectors import read_parquet
 from tests.test_cli import afgrl
 
 SMALL = ("--set", "epochs=4", "--set", "n_components=8", "--set", "n_clusters=4", "--quiet", "--device", "cpu")
@@ -47,7 +48,7 @@ def test_a_run_keeps_what_is_known_of_its_nodes(run):
 def test_its_own_graph_embedded_again_gives_the_same_vectors(run, tmp_path):
     file = tmp_path / "again.parquet"
     assert afgrl("embed", str(run.path), "--out", str(file), "--device", "cpu").exit_code == 0
-    np.testing.assert_array_equal(read_embedding(file)[1], run.embedding()[1])
+    np.testing.assert_array_equal(read_parquet(file)[1], run.embedding()[1])
 
 
 def test_labels_of_some_nodes_are_enough_to_evaluate(folder, tmp_path):
@@ -74,7 +75,7 @@ def test_new_nodes_are_embedded_beside_those_they_are_linked_to(run, tmp_path):
     answer = afgrl("embed", str(run.path), "--graph", str(new), "--json", "--device", "cpu")
     assert answer.exit_code == 0, answer.output
     found = json.loads(answer.stdout)
-    ids, vectors = read_embedding(found["file"])
+    ids, vectors = read_parquet(found["file"])
     assert ids.tolist() == ["twin"]
     unit = run.embedding()[1]
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
@@ -91,7 +92,7 @@ def test_points_that_join_a_graph_of_nearest_nodes(tmp_path):
     (tmp_path / "more.csv").write_text("id,a,b\n" + rows[0].replace("p0", "again") + "\n")
     found = afgrl("embed", out, "--graph", str(tmp_path / "more.csv"), "--json", "--device", "cpu")
     assert found.exit_code == 0, found.output
-    ids, vectors = read_embedding(json.loads(found.stdout)["file"])
+    ids, vectors = read_parquet(json.loads(found.stdout)["file"])
     assert ids.tolist() == ["again"]
     assert np.isfinite(vectors).all()
 
@@ -103,7 +104,7 @@ def test_a_graph_without_features_takes_new_nodes_too(tmp_path):
     (tmp_path / "more.csv").write_text("source,target\nnew,n1\nnew,n2\n")
     found = afgrl("embed", out, "--graph", str(tmp_path / "more.csv"), "--json", "--device", "cpu")
     assert found.exit_code == 0, found.output
-    assert read_embedding(json.loads(found.stdout)["file"])[0].tolist() == ["new"]
+    assert read_parquet(json.loads(found.stdout)["file"])[0].tolist() == ["new"]
 
 
 def test_what_was_told_about_files_is_kept(folder, tmp_path):

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from afgrl.errors import UserError
-from afgrl.runs import read_embedding
-from afgrl.vectors import FORMATS, formula_safe, write
+from afgrl.vectors import FORMATS, formula_safe, read_parquet, write
 
 # The smallest and the largest float32 among them, and one without a short decimal form.
 VECTORS = np.array([[1e-45, -0.0, 0.1], [3.4028235e38, 1 / 3, -1e-8], [0, 1, 2]], dtype=np.float32)
@@ -20,7 +19,7 @@ def same_bits(found):
 @pytest.mark.parametrize("ids", [NAMES, np.array([7, -8, 9])])
 def test_parquet(tmp_path, ids):
     assert write(tmp_path / "v.parquet", ids, VECTORS) == 0
-    found_ids, found = read_embedding(tmp_path / "v.parquet")
+    found_ids, found = read_parquet(tmp_path / "v.parquet")
     assert found_ids.tolist() == ids.tolist()
     assert same_bits(found)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,10 +20,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from afgrl import folders
 from afgrl.data.splits import Splits
 from afgrl.environment import environment
 from afgrl.errors import Interrupted, UserError
 from afgrl.order import command
+from afgrl.vectors import read_parquet, write_parquet
 from afgrl.writing import replace_file, save_npy, save_npz
 
 # All that afgrl writes into a run folder, and may therefore remove from it.
@@ -38,7 +37,6 @@ OWN_FILES = (
     *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
 )  # fmt: skip
 OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance")
-FORMER = ".former"  # where the files of a run that is being replaced wait for the end of the new training
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,8 @@ class Run:
                 raise UserError(
                     f"The run {str(path)!r} exists; --resume goes on with it, --force replaces it, --out names another."
                 )
-            run._set_aside()
-        _make_folder(path)
+            folders.set_aside(path, run._own(), finished=(path / "model.safetensors").is_file())
+        folders.make(path)
         return run
 
     @classmethod
@@ -74,9 +72,9 @@ class Run:
     @classmethod
     def unused(cls, parent: Path, name: str) -> Run:
         """A new run in ``parent/name``, or in the first of ``name-2``, ``name-3`` … that does not exist."""
-        _make_folder(parent)
+        folders.make(parent)
         candidates: Iterator[str] = (f"{name}-{i}" if i > 1 else name for i in range(1, sys.maxsize))
-        return next(cls(parent / candidate) for candidate in candidates if _claim(parent / candidate))
+        return next(cls(parent / candidate) for candidate in candidates if folders.claim(parent / candidate))
 
     def _is_one(self) -> bool:
         """Other programs have a config.toml too."""
@@ -95,48 +93,12 @@ class Run:
         except Interrupted:
             raise
         except Exception:
-            if self._former.is_dir():
-                self._clear()
-                for file in self._former.iterdir():
-                    file.rename(self.path / file.name)
-                self._former.rmdir()
+            folders.bring_back(self.path, self._own())
             raise
-
-    @property
-    def _former(self) -> Path:
-        return self.path / FORMER
-
-    def _set_aside(self) -> None:
-        try:
-            if self._former.is_dir() and not (self.path / "model.safetensors").is_file():
-                self._clear()  # it never came to its end: the one before it is the last that did
-                return
-            self._forget_former()
-            self._former.mkdir()
-            for file in self._own():
-                file.rename(self._former / file.name)
-        except OSError as error:
-            raise UserError(f"The run {str(self.path)!r} cannot be replaced: {error.strerror}.") from None
 
     def _own(self) -> list[Path]:
         """What afgrl wrote; config.toml last, so that what is left half-way is still a run."""
-        found = [
-            file
-            for file in self.path.iterdir()
-            if _is_named(file.name, OWN_FOLDERS if file.is_dir() and not file.is_symlink() else OWN_FILES)
-        ]
-        return sorted(found, key=lambda file: file.name == "config.toml")
-
-    def _clear(self) -> None:
-        for file in self._own():
-            if file.is_dir() and not file.is_symlink():
-                shutil.rmtree(file)
-            else:
-                file.unlink()
-
-    def _forget_former(self) -> None:
-        if self._former.is_dir():
-            shutil.rmtree(self._former)
+        return folders.named(self.path, OWN_FILES, OWN_FOLDERS, last="config.toml")
 
     # What was asked for
 
@@ -204,7 +166,7 @@ class Run:
         # By bytes: a file that the library makes itself nobody but its owner may read.
         self._replace("model.safetensors", lambda path: path.write_bytes(save(plain)))
         self._write_json("model.json", description)
-        self._forget_former()
+        folders.forget_former(self.path)
 
     def model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         self._need("model.safetensors", "the training has not finished; `afgrl fit … --resume` goes on with it")
@@ -221,12 +183,12 @@ class Run:
     # What came of it
 
     def save_embedding(self, ids: np.ndarray, vectors: np.ndarray) -> None:
-        write_embedding(self.path / "embeddings.parquet", ids, vectors)
+        write_parquet(self.path / "embeddings.parquet", ids, vectors)
 
     def embedding(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids and their vectors, [n] and [n, d] float32."""
         self._need("embeddings.parquet", "the training has not finished; `afgrl fit … --resume` goes on with it")
-        return read_embedding(self.path / "embeddings.parquet")
+        return read_parquet(self.path / "embeddings.parquet")
 
     def save_predictions(self, classes: np.ndarray) -> None:
         """Of a supervised method: the class of each node by each split, [s, n]."""
@@ -339,44 +301,6 @@ class Run:
 
     def _replace(self, name: str, write: Callable[[Path], Any]) -> None:
         replace_file(self.path / name, write)
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"The run folder {str(path)!r} cannot be made: {error.strerror}.") from None
-
-
-def _claim(path: Path) -> bool:
-    """Make a folder that is not there yet; whoever makes it first has it."""
-    try:
-        path.mkdir()
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise UserError(f"The run folder {str(path)!r} cannot be made: {error.strerror}.") from None
-    return True
-
-
-def _is_named(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a file is called so, or was about to be when its writer died (``replace_file``)."""
-    unfinished = re.fullmatch(r"\.(.+)\.\d+", name)
-    return any(fnmatchcase(unfinished[1] if unfinished else name, pattern) for pattern in patterns)
-
-
-def write_embedding(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
-    """A parquet table of ``id`` and ``embedding``, a list of one fixed size."""
-    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-    columns = {"id": pa.array(ids), "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
-    replace_file(file, lambda path: pq.write_table(pa.table(columns), path))
-
-
-def read_embedding(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    table = pq.read_table(path).combine_chunks()
-    column = table["embedding"].chunk(0)
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    return table["id"].to_numpy(), flat.reshape(-1, column.type.list_size).copy()  # pyarrow's own is read-only
 
 
 def _toml(value: Any) -> str:

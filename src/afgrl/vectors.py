@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import csv
 
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.runs import write_embedding
 from afgrl.writing import replace_file, save_npy, save_npz
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell instead of showing it
@@ -38,8 +38,19 @@ def check_format(format: str) -> None:
         raise unknown("format", format, FORMATS)
 
 
-def _write_parquet(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
-    write_embedding(file, ids, vectors)
+def write_parquet(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
+    """A table of ``id`` and ``embedding``, a list of one fixed size."""
+    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
+    columns = {"id": pa.array(ids), "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
+    replace_file(file, lambda path: pq.write_table(pa.table(columns), path))
+
+
+def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The ids and the vectors."""
+    table = pq.read_table(file).combine_chunks()
+    column = table["embedding"].chunk(0)
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return table["id"].to_numpy(), flat.reshape(-1, column.type.list_size).copy()  # pyarrow's own is read-only
 
 
 def _write_csv(file: Path, ids: np.ndarray, vectors: np.ndarray) -> int:
@@ -91,7 +102,7 @@ def _write_lance(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
 
 
 FORMATS: dict[str, Callable[[Path, np.ndarray, np.ndarray], int | None]] = {
-    "parquet": _write_parquet,
+    "parquet": write_parquet,
     "csv": _write_csv,
     "npy": _write_npy,
     "npz": _write_npz,

@@ -26,9 +26,8 @@ def graph_of_frames(
     if _looks_like_edges(nodes) and not _looks_like_edges(edges):
         raise UserError("The first table has the columns of edges; nodes come first, then edges.")
     if id is None and not any(str(name).lower() in IDS for name in nodes.columns):
-        given = not isinstance(
-            nodes.index, RangeIndex
-        )  # else only numbers of rows, which may be the names all the same
+        # A RangeIndex is but the numbers of the rows, which may be the names all the same.
+        given = not isinstance(nodes.index, RangeIndex)
         nodes, id = nodes.rename_axis(INDEX).reset_index(), INDEX if given else None
     options = Options(id=id, source=source, target=target, label=label, weight=weight, columns=kinds)
     return graph_of_tables(_table(nodes, "nodes"), _table(edges, "edges"), options, fitted=fitted)
