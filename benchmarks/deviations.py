@@ -21,13 +21,13 @@ from benchmarks.headline import LEAVES, RESULTS
 # Each against the `paper` recipe, which follows the authors' code.
 VARIANTS: dict[str, dict[str, Any]] = {
     "`paper` recipe (the authors' code)": {},
-    "batch norm in training mode (text)": {"normalisation": "batch"},
-    "no normalisation": {"normalisation": "none"},
+    "batch norm in training mode (text)": {"normalization": "batch"},
+    "no normalization": {"normalization": "none"},
     "constant decay (text)": {"schedule": "constant"},
     "one cosine from τ to 1 (ours)": {"schedule": "cosine"},
     "loss over nodes (text)": {"loss_over": "nodes"},
     "the node itself left out": {"include_self": False},
-    "k-means from the last centres (ours)": {"warm_start": True},
+    "k-means from the last centers (ours)": {"warm_start": True},
     "positives every 5 steps, warm (ours)": {"warm_start": True, "refresh_every": 5},
     "[X | SX] as input (ours, sparse features)": {"n_hops": 1},
 }

@@ -102,7 +102,7 @@ def markdown(merged: dict[str, Any]) -> str:
         f"Measured on one {made['device']} with torch {made['versions']['torch']}, commits {commits}. Mean over the",
         "training seeds ± spread over them; each is already a mean over 20 splits (accuracy) or 10 clusterings (NMI).",
         "`paper` protocol: the epoch picked with labels, as the paper does. `label-free`: the last epoch.",
-        "The rule of the `default` recipe was chosen by looking at labelled scores of these same graphs and splits",
+        "The rule of the `default` recipe was chosen by looking at labeled scores of these same graphs and splits",
         "(results/default-search.json), so its rows are no estimate for a graph nobody has seen.",
         "",
         "| dataset | vectors | protocol | accuracy % | NMI | Sim@5 | seeds |",

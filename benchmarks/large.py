@@ -1,4 +1,4 @@
-"""Two figures of one GPU: exact neighbours among a million rows, and a whole training of Photo from arrays in memory.
+"""Two figures of one GPU: exact neighbors among a million rows, and a whole training of Photo from arrays in memory.
 
 python -m benchmarks.large            # → results/large.json
 """
@@ -21,8 +21,8 @@ from afgrl.ops import knn
 from benchmarks.headline import RESULTS
 
 
-def neighbours(n: int = 1_000_000, d: int = 256, k: int = 8, checked: int = 2000) -> list[dict[str, Any]]:
-    """Seconds, bytes beyond the input, and the share of the true neighbours that is found, by precision."""
+def neighbors(n: int = 1_000_000, d: int = 256, k: int = 8, checked: int = 2000) -> list[dict[str, Any]]:
+    """Seconds, bytes beyond the input, and the share of the true neighbors that is found, by precision."""
     rng = torch.Generator("cuda").manual_seed(0)
     means = torch.randn(1000, d, generator=rng, device="cuda")
     x = means[torch.randint(1000, (n,), generator=rng, device="cuda")]
@@ -68,7 +68,7 @@ def photo(repeats: int = 5) -> dict[str, Any]:
 
 
 def main(out: str = str(RESULTS / "large.json")) -> None:
-    answer = {**environment(torch.device("cuda")), "photo": photo(), "neighbours": neighbours()}
+    answer = {**environment(torch.device("cuda")), "photo": photo(), "neighbors": neighbors()}
     Path(out).write_text(json.dumps(answer, indent=1) + "\n")
     print(json.dumps(answer, indent=1))
 

@@ -56,7 +56,7 @@ def recall(vectors: torch.Tensor, n_clusters: int) -> float:
     """Of the nearest nodes that the search in clusters finds among vectors: the share of the true ones."""
     rng = torch.Generator(vectors.device).manual_seed(0)
     found = kmeans(vectors, n_clusters, n_restarts=1, n_iters=20, generator=rng)
-    some = knn_in_clusters(vectors, vectors, NEAREST, found.labels[0], found.centres[0], diagonal="drop").index
+    some = knn_in_clusters(vectors, vectors, NEAREST, found.labels[0], found.centers[0], diagonal="drop").index
     true = knn(vectors, vectors, NEAREST, diagonal="drop").index
     return float((some.unsqueeze(2) == true.unsqueeze(1)).any(1).double().mean())
 

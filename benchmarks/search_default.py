@@ -1,4 +1,4 @@
-"""What the rule of the default recipe was chosen by: labelled scores of a few settings as training goes.
+"""What the rule of the default recipe was chosen by: labeled scores of a few settings as training goes.
 
     python -m benchmarks.search_default cora citeseer [--data-dir DIR]      # a JSON line a look, on standard output
 

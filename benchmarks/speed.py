@@ -34,7 +34,7 @@ def markdown() -> str:
         "",
         "### Large",
         _made(large, "python -m benchmarks.large"),
-        *(_large_row(row) for row in large["neighbours"]),
+        *(_large_row(row) for row in large["neighbors"]),
         f"- Photo, `default` recipe, from arrays in memory to the vectors: {large['photo']['seconds']:.2f} s"
         f" ({large['photo']['first']:.1f} s the first time, when kernels are compiled).",
         "",

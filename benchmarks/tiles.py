@@ -54,10 +54,10 @@ def clusters() -> None:
         cells = []
         for name, (n, d, _) in SHAPES.items():
             x = blobs(n, d)
-            centres = x[torch.randint(n, (5, 100), device="cuda")]
+            centers = x[torch.randint(n, (5, 100), device="cuda")]
             sizes = kmeans_triton.Tiles(**options)
             ms = median_ms(
-                lambda x=x, c=centres, s=sizes: kmeans_triton.lloyd_kernel(
+                lambda x=x, c=centers, s=sizes: kmeans_triton.lloyd_kernel(
                     x, c, 20, unit=True, precision="bf16", tiles=s
                 )
             )

@@ -92,7 +92,7 @@ def test_nothing_is_reported_when_the_paths_disagree(monkeypatch):
         bench(["demo"], torch.device("cpu"), seconds=0.05, settings=QUICK)
 
 
-def test_one_missed_neighbour_is_a_disagreement(monkeypatch):
+def test_one_missed_neighbor_is_a_disagreement(monkeypatch):
     """However many others are found."""
     plain = subjects.nearest
 

@@ -227,7 +227,7 @@ def test_datasets_and_doctor_answer_for_people_and_machines():
         (["fit", "foto"], "There is no dataset 'foto'; did you mean 'photo'?"),
         (["fit", "demo", "--method", "afgrll"], "There is no method 'afgrll'; did you mean 'afgrl'?"),
         (["fit", "demo", "--recipe", "papr"], "There is no recipe 'papr'; did you mean 'paper'?"),
-        (["fit", "demo", "--set", "n_neighbours=3"], "did you mean 'n_neighbors'?"),
+        (["fit", "demo", "--set", "n_neighbors=3"], "did you mean 'n_neighbors'?"),
         (["fit", "demo", "--set", "epochs=many"], "'epochs' cannot be 'many'"),
         (["fit", "demo", "--set", "epochs"], "--set takes name=value"),
         (["fit", "demo", "--device", "tpu"], "auto, cpu or cuda, not 'tpu'"),
@@ -513,9 +513,9 @@ def test_points_alone_are_linked_to_each_other(tmp_path):
 
 def test_all_that_commands_write_into_a_run_is_removed_by_force(ring, tmp_path):
     path = ring[1]
-    labelled = write_tables(tmp_path / "labelled", [f"n{i}" for i in range(40)], label=True)
+    labeled = write_tables(tmp_path / "labeled", [f"n{i}" for i in range(40)], label=True)
     told = ("--label", "topic", "--evaluate-every", 6, "--method", "supervised_gcn")
-    fit_tables(labelled, path, "--force", *told, settings=["epochs=12"])
+    fit_tables(labeled, path, "--force", *told, settings=["epochs=12"])
     for form in ("csv", "npy", "npz"):
         afgrl("embed", path, "--format", form, "--device", "cpu")
     new = write_tables(tmp_path / "new", ["a", "b", "c"])

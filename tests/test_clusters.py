@@ -67,12 +67,12 @@ def test_more_rows_than_k_means_starts_from(monkeypatch):
 
 def test_modularity_is_networkx_s():
     draw = torch.Generator().manual_seed(0)
-    neighbours = torch.stack([torch.randperm(39, generator=draw)[:4] for _ in range(40)])
-    neighbours = (torch.arange(40).unsqueeze(1) + 1 + neighbours) % 40  # any but the row itself
+    neighbors = torch.stack([torch.randperm(39, generator=draw)[:4] for _ in range(40)])
+    neighbors = (torch.arange(40).unsqueeze(1) + 1 + neighbors) % 40  # any but the row itself
     labels = torch.randint(5, (40,), generator=draw)
-    graph = nx.MultiGraph([(i, int(j)) for i in range(40) for j in neighbours[i]])
+    graph = nx.MultiGraph([(i, int(j)) for i in range(40) for j in neighbors[i]])
     parts = [set(torch.where(labels == part)[0].tolist()) for part in range(5)]
-    assert modularity(labels, neighbours) == pytest.approx(nx.community.modularity(graph, parts), abs=1e-12)
+    assert modularity(labels, neighbors) == pytest.approx(nx.community.modularity(graph, parts), abs=1e-12)
 
 
 def test_the_fewest_that_are_as_good_as_the_best():
@@ -157,7 +157,7 @@ def test_a_description_by_hand():
     assert {name for name, *_ in features_of(dense, 0)} == {"here", "mostly", "there"}
 
 
-def test_scores_are_the_standardised_difference():
+def test_scores_are_the_standardized_difference():
     draw = np.random.default_rng(0)
     x, labels = draw.normal(size=(300, 40)), draw.integers(0, 3, 300).astype(np.int32)
     x[labels == 1] += np.linspace(0, 1, 40)

@@ -17,7 +17,7 @@ def test_later_layers_overrule():
 @pytest.mark.parametrize(
     ("layer", "sentence"),
     [
-        ({"n_neighbours": 3}, "no setting 'n_neighbours'; did you mean 'n_neighbors'"),
+        ({"n_neighbors": 3}, "no setting 'n_neighbors'; did you mean 'n_neighbors'"),
         ({"zzz": 3}, "possible are"),
         ({"n_neighbors": "three"}, "'n_neighbors' cannot be 'three'"),
         ({"n_neighbors": 0}, "greater than or equal to 1"),
@@ -94,7 +94,7 @@ def test_width_and_epochs_follow_the_size_of_a_graph_unless_told():
     assert adapted(50_001, torch.ones(50_001, 1), n_components=64, epochs=7) == (64, 128, 7)
 
 
-def test_neighbours_of_large_graphs_are_looked_for_in_clusters_on_a_cpu():
+def test_neighbors_of_large_graphs_are_looked_for_in_clusters_on_a_cpu():
     assert AFGRLConfig().looks_into_clusters(50_001, torch.device("cpu"))
     assert not AFGRLConfig().looks_into_clusters(50_001, torch.device("cuda"))
     assert not AFGRLConfig(search="exact").looks_into_clusters(50_001, torch.device("cpu"))

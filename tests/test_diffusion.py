@@ -3,12 +3,12 @@ import pytest
 import torch
 
 from afgrl import diffusion
-from afgrl.diffusion import heat, personalised_pagerank
+from afgrl.diffusion import heat, personalized_pagerank
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.ops import smoothing
 
-BOTH = [personalised_pagerank, heat]
+BOTH = [personalized_pagerank, heat]
 
 
 def one_way(graph):
@@ -27,7 +27,7 @@ def exact(diffuse, graph, number):
 @pytest.mark.parametrize("is_directed", [False, True])
 @pytest.mark.parametrize(
     ("diffuse", "number"),
-    [*((personalised_pagerank, alpha) for alpha in (0.2, 0.05, 1.0)), *((heat, time) for time in (5.0, 0.1, 200.0))],
+    [*((personalized_pagerank, alpha) for alpha in (0.2, 0.05, 1.0)), *((heat, time) for time in (5.0, 0.1, 200.0))],
 )
 def test_nothing_is_cut_when_all_is_kept(diffuse, number, is_directed, small_graph):
     graph = one_way(small_graph) if is_directed else small_graph
@@ -41,13 +41,13 @@ def test_nothing_is_cut_when_all_is_kept(diffuse, number, is_directed, small_gra
 
 def test_the_defaults_are_those_of_the_paper(small_graph):
     star = Graph(torch.ones(100, 1), torch.tensor(list(nx.star_graph(99).edges)).T)
-    for diffuse, number in ((personalised_pagerank, 0.2), (heat, 5.0)):
+    for diffuse, number in ((personalized_pagerank, 0.2), (heat, 5.0)):
         assert torch.equal(diffuse(small_graph).to_dense(), diffuse(small_graph, number).to_dense())
         assert diffuse(star).crow_indices().diff().tolist() == [64] * 100  # of 100 that each node reaches
 
 
 @pytest.mark.parametrize("is_directed", [False, True])
-@pytest.mark.parametrize(("diffuse", "number"), [(personalised_pagerank, 0.2), (heat, 5.0)])
+@pytest.mark.parametrize(("diffuse", "number"), [(personalized_pagerank, 0.2), (heat, 5.0)])
 def test_the_greatest_entries_stay_and_the_sum_too(diffuse, number, is_directed, small_graph):
     graph = one_way(small_graph) if is_directed else small_graph
     full, cut = exact(diffuse, graph, number), diffuse(graph, number, keep=8)
@@ -130,11 +130,11 @@ def test_the_graph_is_left_as_it_is(diffuse, small_graph):
 def test_what_is_not_possible_is_said(small_graph):
     for alpha in (0.0, -0.2, 1.1, float("nan")):
         with pytest.raises(UserError, match="alpha"):
-            personalised_pagerank(small_graph, alpha)
+            personalized_pagerank(small_graph, alpha)
     for time in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(UserError, match="time"):
             heat(small_graph, time)
-    for without_end in (lambda: personalised_pagerank(small_graph, 1e-9), lambda: heat(small_graph, 1e9)):
+    for without_end in (lambda: personalized_pagerank(small_graph, 1e-9), lambda: heat(small_graph, 1e9)):
         with pytest.raises(UserError, match="more than 20,000 terms; take a larger alpha or a shorter time"):
             without_end()
     for diffuse in BOTH:

@@ -119,7 +119,7 @@ def test_transform_embeds_new_graphs_without_training(fitted, small_graph):
     assert np.array_equal(fitted.transform(small_graph), fitted.embedding_)
     one_more = Graph(np.vstack([small_graph.x, small_graph.x[:1]]), small_graph.edge_index)
     assert fitted.transform(one_more).shape == (small_graph.n + 1, 8)
-    # A node's vector depends on its own neighbourhood only, and the new node has no edge.
+    # A node's vector depends on its own neighborhood only, and the new node has no edge.
     assert np.allclose(fitted.transform(one_more)[:-1], fitted.embedding_, atol=1e-6)
     with pytest.raises(UserError, match="fitted on 12 features, but the graph has 3"):
         fitted.transform(Graph(np.eye(3), np.empty((2, 0))))
@@ -172,7 +172,7 @@ def test_what_was_repaired_in_tables_is_a_warning():
         Graph.from_pandas(nodes, edges)
 
 
-def test_neighbours_are_scikit_learns(fitted):
+def test_neighbors_are_scikit_learns(fitted):
     expected = NearestNeighbors(n_neighbors=4, metric="cosine").fit(fitted.embedding_)
     distance, index = fitted.kneighbors(n_neighbors=4)
     assert np.allclose(distance, expected.kneighbors()[0], atol=1e-5)

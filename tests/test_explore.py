@@ -88,8 +88,8 @@ def test_ids_by_prefix_and_then_by_any_part(client, tmp_path):
 
 
 @pytest.mark.parametrize("k", [1, 7, 100])
-def test_neighbours_are_the_exact_ones(client, run, k):
-    found = client.get("/api/neighbours", params={"id": "node-005", "k": k}).json()["neighbours"]
+def test_neighbors_are_the_exact_ones(client, run, k):
+    found = client.get("/api/neighbors", params={"id": "node-005", "k": k}).json()["neighbors"]
     ids, vectors = run.embedding()
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosine = np.delete(unit @ unit[5], 5)
@@ -97,9 +97,9 @@ def test_neighbours_are_the_exact_ones(client, run, k):
     assert all(ids[row["row"]] == row["id"] != "node-005" for row in found)
 
 
-def test_fewer_nodes_than_neighbours_give_all(tmp_path):
+def test_fewer_nodes_than_neighbors_give_all(tmp_path):
     with serving(make_run(tmp_path / "run", 3)) as small:
-        assert len(httpx.get(small + "api/neighbours?id=node-000&k=50").json()["neighbours"]) == 2
+        assert len(httpx.get(small + "api/neighbors?id=node-000&k=50").json()["neighbors"]) == 2
 
 
 def test_the_page_and_the_report_are_one(client):
@@ -108,7 +108,7 @@ def test_the_page_and_the_report_are_one(client):
         assert client.get(file).status_code == 200, file
     payload = client.get("/payload.json").json()
     assert payload["live"] is True
-    assert payload["runs"][0]["neighbours"] is None
+    assert payload["runs"][0]["neighbors"] is None
 
 
 # Refusals
@@ -117,12 +117,12 @@ def test_the_page_and_the_report_are_one(client):
 @pytest.mark.parametrize(
     ("request_", "status", "sentence"),
     [
-        ("/api/neighbours?id=nobody", 404, "There is no node 'nobody'."),
-        ("/api/neighbours?id=node-001&k=0", 422, "'k' cannot be '0'"),
-        ("/api/neighbours?id=node-001&k=101", 422, "'k' cannot be '101'"),
-        ("/api/neighbours?id=node-001&k=ten", 422, "'k' cannot be 'ten'"),
-        ("/api/neighbours?k=3", 422, "'id' is missing."),
-        ("/api/neighbours?id=node-001&debug=1", 422, "There is no parameter 'debug' here."),
+        ("/api/neighbors?id=nobody", 404, "There is no node 'nobody'."),
+        ("/api/neighbors?id=node-001&k=0", 422, "'k' cannot be '0'"),
+        ("/api/neighbors?id=node-001&k=101", 422, "'k' cannot be '101'"),
+        ("/api/neighbors?id=node-001&k=ten", 422, "'k' cannot be 'ten'"),
+        ("/api/neighbors?k=3", 422, "'id' is missing."),
+        ("/api/neighbors?id=node-001&debug=1", 422, "There is no parameter 'debug' here."),
         ("/api/search?text=", 422, "'text' cannot be ''"),
         ("/api/search?text=a&limit=1000", 422, "'limit' cannot be '1000'"),
         ("/?next=http://elsewhere", 422, "There is no parameter 'next' here."),
@@ -255,19 +255,19 @@ def test_a_column_named_as_those_of_the_vectors_is_kept_under_another_name(tmp_p
 # In a browser
 
 
-def test_neighbours_search_and_hostile_ids(visit, address):
+def test_neighbors_search_and_hostile_ids(visit, address):
     page = visit(address)
     page.fill("#search-box", "e-01")
     page.wait_for_selector("#suggestions li[role=option]")
     assert page.locator("#suggestions li").count() == 10
     page.click("#suggestions li:has-text('node-013')")
-    page.wait_for_selector(".neighbour")
-    assert page.locator(".neighbour").count() == 10
+    page.wait_for_selector(".neighbor")
+    assert page.locator(".neighbor").count() == 10
     page.fill("#how-many", "25")
     page.press("#how-many", "Enter")
-    page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 25")
+    page.wait_for_function("() => document.querySelectorAll('.neighbor').length === 25")
     click_node(page, "node-008")
-    assert page.locator(".neighbour").count() == 25
+    assert page.locator(".neighbor").count() == 25
 
 
 def drawn(page):

@@ -44,7 +44,7 @@ def test_weights_are_added_and_are_the_mean_of_both_directions():
     assert "2 weighted edges" in repr(graph)
 
 
-def test_neighbours_that_hardly_weigh_hardly_count():
+def test_neighbors_that_hardly_weigh_hardly_count():
     star = torch.tensor([[0, 0, 0], [1, 2, 3]])
     plain, heavy = Graph(torch.eye(4), star), Graph(torch.eye(4), star, edge_weight=[1.0, 1.0, 1e-6])
     assert plain.mean_degree == 6 / 4

@@ -86,7 +86,7 @@ def test_search_says_how_it_found_them(run, kind):
     assert run.index_file.is_file()
 
 
-def test_more_neighbours_than_the_breadth(run, kind):
+def test_more_neighbors_than_the_breadth(run, kind):
     found = search(run, ["0"], 700, index=True)["0"]
     exact = search(run, ["0"], 700)["0"]
     assert len({row["id"] for row in found} & {row["id"] for row in exact}) > 680

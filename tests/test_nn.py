@@ -68,7 +68,7 @@ def test_frozen_statistics_are_one_batch_blended_with_the_identity(rng):
 
 
 @pytest.mark.parametrize("kind", ["frozen", "batch", "layer", "none"])
-def test_every_normalisation_trains(kind, small_graph, rng):
+def test_every_normalization_trains(kind, small_graph, rng):
     encoder, predictor = Encoder(12, 5, 1, kind, rng), Predictor(5, 8, kind, rng)
     inputs = propagate(small_graph)
     calibrate(predictor, calibrate(encoder, inputs))

@@ -22,7 +22,7 @@ from afgrl.onnx import encoder, export  # noqa: E402
 from afgrl.onnx.sums import sum_runs  # noqa: E402
 
 SMALL = {"epochs": 3, "n_components": 8, "predictor_width": 6, "n_clusters": 4, "device": "cpu"}
-HUB = np.stack([np.zeros(70, dtype=int), np.arange(1, 71)])  # more neighbours than 64: seven rounds of additions
+HUB = np.stack([np.zeros(70, dtype=int), np.arange(1, 71)])  # more neighbors than 64: seven rounds of additions
 
 
 def graphs():
@@ -63,11 +63,11 @@ def agrees(file, model, graph):
 
 
 @pytest.mark.parametrize(
-    ("n_hops", "n_layers", "normalisation"),
+    ("n_hops", "n_layers", "normalization"),
     [(0, 1, "frozen"), (1, 1, "frozen"), (2, 1, "batch"), (0, 2, "layer"), (2, 2, "frozen"), (1, 2, "none")],
 )
-def test_afgrl_in_onnxruntime(tmp_path, n_hops, n_layers, normalisation):
-    model, run = trained(tmp_path / "run", n_hops=n_hops, n_layers=n_layers, normalisation=normalisation)
+def test_afgrl_in_onnxruntime(tmp_path, n_hops, n_layers, normalization):
+    model, run = trained(tmp_path / "run", n_hops=n_hops, n_layers=n_layers, normalization=normalization)
     export(run, tmp_path / "model.onnx")
     own = vectors(session(tmp_path / "model.onnx"), communities())
     assert np.allclose(own, run.embedding()[1], rtol=1e-4, atol=1e-4)
@@ -173,7 +173,7 @@ def test_another_runtime_agrees(exported):
         assert np.allclose(found, model.transform(graph), rtol=1e-4, atol=1e-4), graph
 
 
-def test_a_value_that_is_not_finite_stays_with_its_neighbours(exported):
+def test_a_value_that_is_not_finite_stays_with_its_neighbors(exported):
     _, file, _ = exported
     graph = Graph(np.ones((5, 12)), np.array([[0, 2], [1, 3]]))
     graph.x[1] = torch.inf

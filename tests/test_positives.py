@@ -4,7 +4,7 @@ import torch
 from afgrl.graph import Graph
 from afgrl.positives import ADJACENT, SAME_CLUSTER, cluster_mates, confirm, edge_keys, nearest
 
-# Six nodes on a line of angles: the nearest of each are its neighbours in number.
+# Six nodes on a line of angles: the nearest of each are its neighbors in number.
 ANGLES = torch.tensor([0.0, 0.1, 0.22, 1.0, 1.1, 1.22])
 VECTORS = torch.stack([ANGLES.cos(), ANGLES.sin()], dim=1)
 EDGES = edge_keys(Graph(VECTORS, torch.tensor([[0, 2], [1, 3]])))  # 0 – 1 and 2 – 3
@@ -56,13 +56,13 @@ def test_the_node_itself_is_counted_first_and_always_positive():
     assert {pair for pair in pairs if pair[0] != pair[1]} == set(positives("all", n_neighbors=1, include_self=False))
 
 
-def test_clusters_alone_need_no_neighbourhood():
+def test_clusters_alone_need_no_neighborhood():
     together = {(i, j) for run in CLUSTERS.tolist() for i in range(6) for j in range(6) if run[i] == run[j]}
     assert set(positives("clusters")) == together
     assert set(positives("clusters", include_self=False)) == {(i, j) for i, j in together if i != j}
 
 
-def test_neighbours_are_of_online_against_target():
+def test_neighbors_are_of_online_against_target():
     h, t = VECTORS, VECTORS.flip(0)
     pairs = find(h, t, EDGES, None, rule="knn", n_neighbors=1, include_self=False)
     assert pairs.dst[0].item() == 5  # the target vector of node 5 is the online vector of node 0
@@ -89,7 +89,7 @@ def test_brute_force_on_a_random_graph(small_graph, rng):
 
 
 @pytest.mark.parametrize("include_self", [True, False])
-def test_one_node_and_more_neighbours_than_nodes(include_self):
+def test_one_node_and_more_neighbors_than_nodes(include_self):
     one = torch.ones(1, 2)
     pairs = find(
         one, one, torch.empty(0, dtype=torch.int64), None,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from afgrl.errors import UserError
-from afgrl.ops.knn import Neighbours
+from afgrl.ops.knn import Neighbors
 from afgrl.report import arrays, page, payload, plane, report
 from afgrl.runs import Run
 from tests import browser
@@ -171,9 +171,9 @@ def test_json_inside_a_page_ends_no_element():
     assert json.loads(text) == {"a": HOSTILE, "nan": None}
 
 
-def test_neighbours_are_the_exact_ones(run):
+def test_neighbors_are_the_exact_ones(run):
     ids, vectors = run.embedding()
-    packed = payload._neighbours(vectors, lambda line: None)
+    packed = payload._neighbors(vectors, lambda line: None)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosine = unit @ unit.T - 9 * np.eye(len(unit))
     index = unpacked(packed["index"]).reshape(len(ids), 10)
@@ -200,7 +200,7 @@ def test_of_a_thousand_columns_a_page_shows_some(tmp_path):
     run.save_embedding(np.arange(6), np.eye(6, dtype=np.float32))
     columns = {f"c{i}": np.arange(6.0) for i in range(1000)}
     run.save_data(pa.table({"id": np.arange(6), **columns, "label": list("aabbcc")}), {"label": "label", "notes": []})
-    shown = payload.payload(run, "run", "pca", lambda line: None, neighbours=False)
+    shown = payload.payload(run, "run", "pca", lambda line: None, neighbors=False)
     assert [column["name"] for column in shown["columns"]] == [*(f"c{i}" for i in range(60)), "label"]
     assert "first 60" in shown["data"]["notes"][-1]["text"]
 
@@ -238,7 +238,7 @@ def test_the_vendored_library_is_the_one_that_is_described():
     assert "MIT" in page.asset("plotly-LICENSE.txt")
 
 
-# Colours: linear RGB → as eyes without one kind of cone see it (Machado, Oliveira and Fernandes 2009) → Oklab
+# Colors: linear RGB → as eyes without one kind of cone see it (Machado, Oliveira and Fernandes 2009) → Oklab
 
 EYES = {
     "all cones": np.eye(3),
@@ -251,16 +251,16 @@ OKLAB = [[0.21045, 0.79362, -0.00407], [1.97800, -2.42859, 0.45059], [0.02590, 0
 
 
 @pytest.mark.parametrize("eye", EYES)
-def test_all_eyes_can_tell_the_colours_apart(eye):
-    listed = re.search(r"const PALETTE = \[(.*?)\]", page.asset("colours.js"), re.DOTALL)[1]
-    colours = re.findall(r"#[0-9a-f]{6}", listed)
-    assert len(colours) == 12
-    rgb = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours]) / 255
+def test_all_eyes_can_tell_the_colors_apart(eye):
+    listed = re.search(r"const PALETTE = \[(.*?)\]", page.asset("colors.js"), re.DOTALL)[1]
+    colors = re.findall(r"#[0-9a-f]{6}", listed)
+    assert len(colors) == 12
+    rgb = np.array([[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in colors]) / 255
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     seen = np.clip(linear @ np.array(EYES[eye]).T, 0, 1)
     lab = np.cbrt(seen @ np.array(CONES).T) @ np.array(OKLAB).T
     distance = np.linalg.norm(lab[:, None] - lab, axis=2) + np.eye(len(lab))
-    assert distance.min() > 0.07  # 0.076 is that of Okabe and Ito's own colours
+    assert distance.min() > 0.07  # 0.076 is that of Okabe and Ito's own colors
 
 
 # In a browser
@@ -283,14 +283,14 @@ def test_hover_click_and_moving_on(visit, run, written):
     from afgrl.search import search
 
     expected = [found["id"] for found in search(run, ["node-008"], 10)["node-008"]]
-    shown = page.locator(".neighbour .id").all_inner_texts()
+    shown = page.locator(".neighbor .id").all_inner_texts()
     assert sorted(shown) == sorted(expected)
     assert page.locator(".ring").count() == 11
     ring = page.locator(".ring.chosen").bounding_box()
     assert (ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2) == pytest.approx(
         place_of(page, "node-008"), abs=1
     )
-    page.click(f".neighbour:has-text('{expected[0]}')")
+    page.click(f".neighbor:has-text('{expected[0]}')")
     page.wait_for_function("name => document.querySelector('#node .name').textContent === name", arg=expected[0])
     page.locator("#clusters button.chip").first.click()
     page.wait_for_function("() => document.querySelector('#node .name').textContent === 'node-000'")
@@ -315,25 +315,25 @@ def test_search_by_keyboard(visit, written):
     assert "There is no node" in page.inner_text("#trouble")
 
 
-def test_colour_by_any_column_and_zoom(visit, written):
+def test_color_by_any_column_and_zoom(visit, written):
     page = visit(written.as_uri())
     assert page.locator(".legend .entry").all_inner_texts() == [
         f"{name}\n60" for name in ("east", "north", "south", "west")
     ]
-    page.select_option("#colour", "city")
-    page.wait_for_function("() => page.colour === 'city' && document.querySelectorAll('.legend .entry').length === 13")
+    page.select_option("#color", "city")
+    page.wait_for_function("() => page.color === 'city' && document.querySelectorAll('.legend .entry').length === 13")
     labels = page.locator(".legend .label").all_inner_texts()
     assert labels[-2:] == ["9 others", "no value"]
     before = page.evaluate("page.maps[0].holder.data[0].x.length")
     page.click(".legend .entry:has-text('no value')")
     page.wait_for_function("before => page.maps[0].holder.data[0].x.length < before", arg=before)
     assert page.get_attribute(".legend .entry:has-text('no value')", "aria-pressed") == "false"
-    page.select_option("#colour", "joined")
+    page.select_option("#color", "joined")
     page.wait_for_selector(".legend .scale")
     assert re.fullmatch(r"(≤ )?\d{4}\s+(≥ )?\d{4}", page.inner_text("#legend").strip())
     assert page.evaluate("new Set(page.maps[0].holder.data[0].marker.color).size") > 20
     page.click("[aria-label='Show cluster 2 on the map']")
-    page.wait_for_function("() => page.colour === 'cluster' && page.maps[0].holder.data[0].x.length === 60")
+    page.wait_for_function("() => page.color === 'cluster' && page.maps[0].holder.data[0].x.length === 60")
     page.click("text=Only cluster 2: show all")
     page.wait_for_function("() => page.maps[0].holder.data[0].x.length === 240")
     whole = width_of_view(page)
@@ -363,7 +363,7 @@ def test_hostile_data_stays_text(visit, tmp_path):
         click_node(page, ids[text])
         assert page.inner_text("#node .name")[:40].strip() == ids[text][:40].strip()
         assert HOSTILE[text][:400] in page.text_content("#node .cells")
-    page.select_option("#colour", "</script>")
+    page.select_option("#color", "</script>")
     page.wait_for_selector(".legend .scale")
     assert page.evaluate("window.hacked") is None
     assert page.locator("main img, main script, main svg a, main iframe").count() == 0
@@ -381,7 +381,7 @@ def test_two_runs_side_by_side(visit, run, tmp_path):
     assert left["y"] == right["y"]
     click_node(page, "node-017", which=1)
     assert page.locator(".tag").all_inner_texts() == ["node-017", "node-017"]
-    assert page.locator(".neighbours").count() == 2
+    assert page.locator(".neighbors").count() == 2
     page.fill("#search-box", "node-000")  # of the first run only
     page.press("#search-box", "Enter")
     page.wait_for_function("() => page.selected === 'node-000'")
@@ -415,8 +415,8 @@ def test_a_phone_needs_no_scrolling_sideways(visit, written, dark):
     for summary in page.locator("summary").all():
         summary.click()
     assert fits(page)
-    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    ground = [int(part) for part in re.findall(r"\d+", colour)]
+    color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ground = [int(part) for part in re.findall(r"\d+", color)]
     assert (max(ground) < 60) == dark
     page.evaluate("y => window.scrollBy(0, y - 400)", place_of(page, "node-008")[1])
     page.touchscreen.tap(*place_of(page, "node-008"))
@@ -454,7 +454,7 @@ def test_a_run_saved_from_python_is_shown_with_what_there_is(visit, tmp_path):
     run.save_embedding(np.arange(3), np.eye(3, dtype=np.float32))
     page = visit(report([run], tmp_path / "report.html").as_uri())
     click_node(page, "1")
-    assert page.locator(".neighbour").count() == 2
+    assert page.locator(".neighbor").count() == 2
     assert page.locator("#training").is_hidden()
     assert page.locator("#scores").is_hidden()
 
@@ -471,7 +471,7 @@ def test_a_hundred_and_twenty_thousand_points(visit, tmp_path, monkeypatch):
 
     def pretended(query, key, k, **_):  # the exact search takes minutes on two cores; it is tested above
         index = (torch.arange(n)[:, None] + torch.arange(1, k + 1)) % n
-        return Neighbours(index, torch.full((n, k), 0.5))
+        return Neighbors(index, torch.full((n, k), 0.5))
 
     monkeypatch.setattr(payload, "knn", pretended)
     run = make_run(tmp_path / "big", n, ids=[f"customer-{i:06d}" for i in range(n)])
@@ -480,7 +480,7 @@ def test_a_hundred_and_twenty_thousand_points(visit, tmp_path, monkeypatch):
     page = visit(file.as_uri())
     alone = page.evaluate("page.runs[0].ids[page.runs[0].x.indexOf(page.runs[0].x.reduce((a, b) => Math.max(a, b)))]")
     click_node(page, alone)
-    assert page.locator(".neighbour").count() == 10
+    assert page.locator(".neighbor").count() == 10
 
 
 # Pictures for the documentation

@@ -311,7 +311,7 @@ def test_table_1_is_the_fall_from_best_to_worst(monkeypatch):
 
 
 def test_ratios_by_hand():
-    """Two triangles of one label each, joined by an edge: every node but two has only neighbours of its label."""
+    """Two triangles of one label each, joined by an edge: every node but two has only neighbors of its label."""
     edges = torch.tensor([[0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3]])
     features = torch.zeros(6, 4)
     features[:3, 0], features[3:, 1] = 1, 1
@@ -383,7 +383,7 @@ def test_no_error_hides_behind_a_wrong_argument(tmp_path):
 def claims_of(monkeypatch, values, **scope):
     """The rows of the table of claims, by claim, from records that ``values`` gives."""
     monkeypatch.setattr(Scope, "at_hand", lambda self, wanted: ["photo", "cs"])
-    monkeypatch.setattr(claims, "_neighbours", lambda scope: claims.Finding("", "", ""))
+    monkeypatch.setattr(claims, "_neighbors", lambda scope: claims.Finding("", "", ""))
     monkeypatch.setattr(claims.figure_tsne, "separations", lambda scope: {})
     chosen = Scope(("photo", "cs"), ("afgrl", "bgrl", "gca", "grace"), **scope)
     records = {cell: record(values(cell), std=0.1) for cell in claims.cells(chosen)}

@@ -246,7 +246,7 @@ def test_search_by_hand(run):
     assert [row["id"] for row in found["10"]] == [9, 8]
     with pytest.raises(UserError, match="There is no node '3'; the ids are 7 to 10"):
         search(run, ["3"])
-    with pytest.raises(UserError, match="At least one neighbour"):
+    with pytest.raises(UserError, match="At least one neighbor"):
         search(run, ["7"], k=0)
     assert len(search(run, ["7"], k=10)["7"]) == 3
 

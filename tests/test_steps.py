@@ -154,14 +154,14 @@ def test_clusters_are_read_only_once_they_are_there(monkeypatch, search, backend
 
 
 def test_what_is_kept_stays_in_its_place():
-    """A recording finds the positives and centres where they were when it was made."""
+    """A recording finds the positives and centers where they were when it was made."""
     state, inputs = begun(refresh_every=1)
     places = set()
     for step in range(3):
         plain_step(state.method, state.optimizer, state.rng, inputs)
         state.method.after_step(Progress(step + 1, 3))
         method = state.method
-        places.add((method.matrix.other.data_ptr(), method.matrix.weight.data_ptr(), method.centres.data_ptr()))
+        places.add((method.matrix.other.data_ptr(), method.matrix.weight.data_ptr(), method.centers.data_ptr()))
     assert len(places) == 1
 
 

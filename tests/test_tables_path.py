@@ -19,7 +19,7 @@ def folder(tmp_path):
     place = tmp_path / "people"
     place.mkdir()
     rows = [f"p{i},{rng.normal():.3f},{'red' if i % 2 else 'blue'},{'xy'[i % 2]}" for i in range(40)]
-    (place / "nodes.csv").write_text("id,age,colour,label\n" + "\n".join(rows) + "\n")
+    (place / "nodes.csv").write_text("id,age,color,label\n" + "\n".join(rows) + "\n")
     ends = [f"p{i},p{(i + 2) % 40}" for i in range(40)]
     (place / "edges.csv").write_text("source,target\n" + "\n".join(ends) + "\n")
     return place
@@ -36,7 +36,7 @@ def test_a_run_keeps_what_is_known_of_its_nodes(run):
     ids, vectors = run.embedding()
     assert ids.tolist() == [f"p{i}" for i in range(40)]
     assert vectors.shape == (40, 8)
-    assert run.nodes().column_names == ["id", "age", "colour", "label"]
+    assert run.nodes().column_names == ["id", "age", "color", "label"]
     assert run.data()["label"] == "label"
     assert [part["kind"] for part in run.preprocessing()] == ["number", "category"]
     last = run.lines("history.jsonl")[-1]
@@ -68,9 +68,9 @@ def test_labels_of_some_nodes_are_enough_to_evaluate(folder, tmp_path):
 def test_new_nodes_are_embedded_beside_those_they_are_linked_to(run, tmp_path):
     new = tmp_path / "new"
     new.mkdir()
-    # A twin of p0: the same columns and the same neighbours.
+    # A twin of p0: the same columns and the same neighbors.
     row = run.nodes().to_pylist()[0]
-    (new / "nodes.csv").write_text(f"id,age,colour\ntwin,{row['age']},{row['colour']}\n")
+    (new / "nodes.csv").write_text(f"id,age,color\ntwin,{row['age']},{row['color']}\n")
     (new / "edges.csv").write_text("source,target\ntwin,p2\ntwin,p38\n")
     answer = afgrl("embed", str(run.path), "--graph", str(new), "--json", "--device", "cpu")
     assert answer.exit_code == 0, answer.output
@@ -79,7 +79,7 @@ def test_new_nodes_are_embedded_beside_those_they_are_linked_to(run, tmp_path):
     assert ids.tolist() == ["twin"]
     unit = run.embedding()[1]
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
-    assert unit[0] @ vectors[0] / np.linalg.norm(vectors[0]) > 0.95  # p2 and p38 have one neighbour more than before
+    assert unit[0] @ vectors[0] / np.linalg.norm(vectors[0]) > 0.95  # p2 and p38 have one neighbor more than before
 
 
 def test_points_that_join_a_graph_of_nearest_nodes(tmp_path):
@@ -109,9 +109,9 @@ def test_a_graph_without_features_takes_new_nodes_too(tmp_path):
 
 def test_what_was_told_about_files_is_kept(folder, tmp_path):
     out = tmp_path / "run"
-    told = ("--label", "colour", "--column", "label=ignore")
+    told = ("--label", "color", "--column", "label=ignore")
     assert afgrl("fit", str(folder), "--out", str(out), *told, *SMALL).exit_code == 0
-    assert Run.open(out).data()["label"] == "colour"
+    assert Run.open(out).data()["label"] == "color"
     assert afgrl("evaluate", str(out), "--device", "cpu").exit_code == 0
 
 
@@ -156,8 +156,8 @@ def test_clusters_say_what_is_typical(run):
     )
     assert {item["name"] for row in answer["clusters"] for item in row["features"]} <= {
         "age",
-        "colour=red",
-        "colour=blue",
+        "color=red",
+        "color=blue",
     }
     assert "most central" in afgrl("cluster", str(run.path)).stdout
     assert afgrl("cluster", str(run.path), "-k", "many").exit_code == 2

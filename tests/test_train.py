@@ -125,10 +125,10 @@ def test_positives_are_searched_every_few_steps(small_graph, monkeypatch):
 def test_a_warm_start_begins_where_the_last_clusters_were(small_graph, monkeypatch, warm):
     begins, ends = [], []
 
-    def watched(*args, centres, **options):
-        begins.append(None if centres is None else centres.clone())
-        found = kmeans(*args, centres=centres, **options)
-        ends.append(found.centres.clone())
+    def watched(*args, centers, **options):
+        begins.append(None if centers is None else centers.clone())
+        found = kmeans(*args, centers=centers, **options)
+        ends.append(found.centers.clone())
         return found
 
     monkeypatch.setattr("afgrl.methods.afgrl.kmeans", watched)
@@ -141,9 +141,9 @@ def test_a_warm_start_begins_where_the_last_clusters_were(small_graph, monkeypat
 
 
 @pytest.mark.parametrize("rule", ["knn", "knn+adj", "knn+clusters", "clusters", "all"])
-@pytest.mark.parametrize("normalisation", ["frozen", "batch", "layer", "none"])
-def test_every_ablation_trains(small_graph, rule, normalisation):
-    state, inputs = begun(small_graph, epochs=3, positives=rule, normalisation=normalisation)
+@pytest.mark.parametrize("normalization", ["frozen", "batch", "layer", "none"])
+def test_every_ablation_trains(small_graph, rule, normalization):
+    state, inputs = begun(small_graph, epochs=3, positives=rule, normalization=normalization)
     train(state, inputs)
     assert torch.isfinite(state.method.represent(inputs)).all()
 

@@ -25,8 +25,8 @@ COARSE = (2, 3, 4, 5, 6, 8, 10, 12, 14, 17, 20, 24, 28, 34, MOST)
 # easier to read, and nearer to the classes of the seven benchmark graphs looked at.
 AS_GOOD = 0.04  # more of the distance from 1
 JUDGED = 3_000  # rows on which each k is tried
-NEIGHBOURHOOD = 0.02  # of those rows are a row's neighbours: a cluster is larger than that
-STARTING = 10_000  # rows on which k-means looks for its first centres
+NEIGHBORHOOD = 0.02  # of those rows are a row's neighbors: a cluster is larger than that
+STARTING = 10_000  # rows on which k-means looks for its first centers
 SHOWN = 10  # features and nodes that describe a cluster
 
 
@@ -59,7 +59,7 @@ def cluster(vectors: np.ndarray, k: int | None = None, seed: int = 0) -> Cluster
     some = x[order[: max(STARTING, 5 * n_clusters)]]
     starts = kmeans(some, n_clusters, n_restarts=10, n_iters=50, generator=rng, init="k-means++")
     promising = starts.inertia.argsort()[:2]
-    found = kmeans(x, n_clusters, centres=starts.centres[promising], n_iters=30)
+    found = kmeans(x, n_clusters, centers=starts.centers[promising], n_iters=30)
     labels = _by_size(found.labels[int(found.inertia.argmin())].numpy())
     criterion = GIVEN if k is not None else MODULARITY
     return Clustering(labels, int(labels.max()) + 1, criterion, tuple(sorted(tried.items())))
@@ -76,12 +76,12 @@ def _modularities(x: Tensor, rng: torch.Generator) -> dict[int, float]:
     """Of k in coarse steps, then of every k next to the best of them and to the smallest that is as good."""
     if len(x) < 3:
         return {1: 0.0}  # two nodes are no groups
-    near = min(max(5, round(NEIGHBOURHOOD * len(x))), len(x) - 1)
-    neighbours = knn(x, x, near, diagonal="drop").index
+    near = min(max(5, round(NEIGHBORHOOD * len(x))), len(x) - 1)
+    neighbors = knn(x, x, near, diagonal="drop").index
 
     def value(k: int) -> float:
         found = kmeans(x, k, n_restarts=4, n_iters=25, generator=rng, init="k-means++")
-        return max(modularity(labels, neighbours) for labels in found.labels)
+        return max(modularity(labels, neighbors) for labels in found.labels)
 
     tried = {1: 0.0} | {k: value(k) for k in COARSE if k < len(x)}
     for chosen in (_best, _fewest):
@@ -100,11 +100,11 @@ def _fewest(tried: dict[int, float]) -> int:
     return min(k for k, value in tried.items() if 1 - value <= (1 + AS_GOOD) * (1 - tried[_best(tried)]))
 
 
-def modularity(labels: Tensor, neighbours: Tensor) -> float:
-    """Of clusters [n] on the graph that links each row to its ``neighbours`` [n, q] (Newman and Girvan 2004)."""
-    n, q = neighbours.shape
-    within = (labels[neighbours] == labels.unsqueeze(1)).double().mean()
-    ends = (q + torch.bincount(neighbours.flatten(), minlength=n)).double()
+def modularity(labels: Tensor, neighbors: Tensor) -> float:
+    """Of clusters [n] on the graph that links each row to its ``neighbors`` [n, q] (Newman and Girvan 2004)."""
+    n, q = neighbors.shape
+    within = (labels[neighbors] == labels.unsqueeze(1)).double().mean()
+    ends = (q + torch.bincount(neighbors.flatten(), minlength=n)).double()
     share = torch.zeros(int(labels.max()) + 1, dtype=torch.float64).index_add_(0, labels, ends) / ends.sum()
     return float(within - share.square().sum())
 

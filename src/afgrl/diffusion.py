@@ -1,7 +1,7 @@
 """The graph as MVGRL sees it a second time: who is near by all walks, not by one edge.
 
 Both diffusions are series ``sum_k c_k Sᵏ`` with coefficients that sum to 1, over the S of the whole project, so that
-what differs between two methods is not how the graph is normalised. The table of n² numbers is never there: blocks of
+what differs between two methods is not how the graph is normalized. The table of n² numbers is never there: blocks of
 its rows are computed and reduced to their greatest entries.
 """
 
@@ -26,7 +26,7 @@ MOST_TERMS = 20_000  # enough for an alpha of .001
 BLOCK_BYTES = 128 << 20  # of rows at a time; a product holds two such blocks
 
 
-def personalised_pagerank(graph: Graph, alpha: float = 0.2, keep: int = 64) -> Tensor:
+def personalized_pagerank(graph: Graph, alpha: float = 0.2, keep: int = 64) -> Tensor:
     """``α (I - (1 - α) S)⁻¹`` as an [n, n] CSR tensor: where walks end that stop with probability ``alpha`` a step.
 
     Each row has its ``keep`` greatest entries, rescaled to the sum of the whole row: a node then receives as much as
@@ -41,7 +41,7 @@ def personalised_pagerank(graph: Graph, alpha: float = 0.2, keep: int = 64) -> T
 def heat(graph: Graph, time: float = 5.0, keep: int = 64) -> Tensor:
     """``exp(-t (I - S))``, which is ``e⁻ᵗ sum_k tᵏ/k! Sᵏ``, as an [n, n] CSR tensor: heat that has spread for ``time``.
 
-    Rows are cut as those of ``personalised_pagerank``.
+    Rows are cut as those of ``personalized_pagerank``.
     """
     if not 0 < time < math.inf:
         raise UserError(f"The time of diffusion must be above 0 and finite, not {time}.")

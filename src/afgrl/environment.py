@@ -32,7 +32,7 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 def _commit() -> str | None:
     """The commit of the checkout this package runs from, if it runs from one; AFGRL_COMMIT names it for a
-    copy that travelled without its .git."""
+    copy that traveled without its .git."""
     if os.environ.get("AFGRL_COMMIT"):
         return os.environ["AFGRL_COMMIT"]
     try:

@@ -49,7 +49,7 @@ class Arithmetic(NamedTuple):
 
     encode: int  # one encoder, forth
     predict: int  # the predictor, forth
-    neighbours: int
+    neighbors: int
     clusters: int
 
     @property
@@ -59,7 +59,7 @@ class Arithmetic(NamedTuple):
 
     @property
     def search(self) -> int:
-        return self.neighbours + self.clusters
+        return self.neighbors + self.clusters
 
 
 def arithmetic(config: AFGRLConfig, load: Workload) -> Arithmetic:
@@ -73,7 +73,7 @@ def arithmetic(config: AFGRLConfig, load: Workload) -> Arithmetic:
     return Arithmetic(
         encode=2 * entries * d,
         predict=2 * n * d * config.predictor_width * 2,
-        neighbours=int(2 * n * n * d * min(share, 1)),
+        neighbors=int(2 * n * n * d * min(share, 1)),
         clusters=2 * n * config.n_restarts * config.n_clusters * d * (config.kmeans_iters + 1),
     )
 
@@ -96,7 +96,7 @@ def peak_memory(config: AFGRLConfig, load: Workload) -> int:
     weights = FLOAT * (4 * learned + 2 * inputs * d)
     if load.device == "cuda":
         # In the middle of the way back: five tables of width d and three of the predictor's width that are kept, still
-        # to be used, or gradients. The search leaves rows in two bytes, and the parts of new centres.
+        # to be used, or gradients. The search leaves rows in two bytes, and the parts of new centers.
         tables = FLOAT * n * (5 * d + 3 * width)
         search = 3 * n * d + 132 * 128 * 256 * FLOAT
         return table + graph + weights + tables + search + GPU_WORKSPACE

@@ -268,16 +268,16 @@ def evaluate(
     if dataset.y is None:
         raise UserError(f"{order.source!r} has no labels, so there is nothing to evaluate against.")
     _, vectors = run.embedding()
-    labelled, y, splits = evaluation.labelled(dataset.y, run.splits())
+    labeled, y, splits = evaluation.labeled(dataset.y, run.splits())
 
     def label_free(embedding: Tensor) -> dict[str, Any]:
-        rows = embedding if len(y) == len(embedding) else _rows(embedding, labelled)
+        rows = embedding if len(y) == len(embedding) else _rows(embedding, labeled)
         return evaluation.as_json(evaluation.label_free(rows.to(device), y, splits))
 
     own = label_free(torch.from_numpy(vectors))
     predictions = run.predictions()
     if predictions is not None:  # a supervised method classifies by itself
-        own["classification"] = evaluation.as_json(evaluation.predicted(predictions[:, labelled], y, splits))[
+        own["classification"] = evaluation.as_json(evaluation.predicted(predictions[:, labeled], y, splits))[
             "classification"
         ]
     trace = run.lines("trace.jsonl")

@@ -75,7 +75,7 @@ class Graph:
 
     @property
     def mean_degree(self) -> float:
-        """Neighbours of a node; where edges have weights, as many of equal weight as would share them as evenly,
+        """Neighbors of a node; where edges have weights, as many of equal weight as would share them as evenly,
         (Σw)² / Σw² of its edges."""
         if self.edge_weight is None:
             return 2 * self.n_edges / self.n
@@ -167,7 +167,7 @@ class Graph:
         columns: dict[str, str] | None = None, like: Graph | Encoder | Structure | None = None,
     ) -> Graph:  # fmt: skip
         """From tables of nodes and edges, as `afgrl fit` reads them from files: names of columns that are not given are
-        guessed, numbers are standardised, categories become columns, text TF-IDF. A label is left behind.
+        guessed, numbers are standardized, categories become columns, text TF-IDF. A label is left behind.
 
         ``columns`` tells kinds: ``{"zip": "category", "remarks": "ignore"}``. Where no column names the nodes, the
         index of ``nodes`` does. ``like`` is an earlier graph of tables, or its ``encoder``: its means, categories and

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
-from afgrl.ops import Neighbours, knn
+from afgrl.ops import Neighbors, knn
 from afgrl.runs import Run
 from afgrl.writing import replace_file
 
@@ -23,7 +23,7 @@ from afgrl.writing import replace_file
 MOST_LINKED = 250_000
 LINKS = 32  # of a row in the graph
 LOOKED_AT = 100  # rows among which its links are chosen
-QUERIES, NEIGHBOURS = 1_000, 10  # that recall is measured with
+QUERIES, NEIGHBORS = 1_000, 10  # that recall is measured with
 BREADTHS = (16, 32, 64, 128, 256, 512)  # rows kept in view by a search, or lists looked through
 WANTED_RECALL = 0.99
 SAME = 1e-6  # of two cosines, each summed in its own order
@@ -48,11 +48,11 @@ class Index:
     engine: Any  # faiss's
     description: Description
 
-    def nearest(self, query: Tensor, k: int) -> Neighbours:
+    def nearest(self, query: Tensor, k: int) -> Neighbors:
         """As ``ops.knn`` finds them; an index of -1 where none was found."""
         rows = F.normalize(query).numpy()
         similarity, index = self.engine.search(rows, k, params=self._breadth(k))
-        return Neighbours(torch.from_numpy(index), torch.from_numpy(similarity))
+        return Neighbors(torch.from_numpy(index), torch.from_numpy(similarity))
 
     def _breadth(self, k: int) -> Any:
         faiss = _faiss()
@@ -118,7 +118,7 @@ def _listed(faiss: Any, x: Tensor) -> tuple[Any, Literal["ivf"], dict[str, int]]
 
 def _broad_enough(index: Index, x: Tensor, query: Tensor) -> Index:
     """With the least breadth that finds enough, or the greatest."""
-    k = min(NEIGHBOURS + 1, len(x))  # one more, for the row itself
+    k = min(NEIGHBORS + 1, len(x))  # one more, for the row itself
     least = knn(query, x, k).similarity[:, -1:] - SAME
     for breadth in BREADTHS:
         parameters = index.description.parameters | {"breadth": breadth}

@@ -25,7 +25,7 @@ from afgrl.ops import (
     links,
 )
 
-Normalisation = Literal["frozen", "batch", "layer", "none"]
+Normalization = Literal["frozen", "batch", "layer", "none"]
 Activation = Literal["prelu", "relu", "rrelu"]
 Schedule = Literal["cosine", "constant", "authors"]
 
@@ -98,7 +98,7 @@ def calibrate(module: nn.Module, inputs: Propagated | Tensor) -> Tensor:
     return output
 
 
-def norm_layer(kind: Normalisation, width: int, momentum: float) -> nn.Module:
+def norm_layer(kind: Normalization, width: int, momentum: float) -> nn.Module:
     match kind:
         case "frozen":
             return FrozenBatchNorm(width, momentum)
@@ -145,14 +145,14 @@ class Encoder(nn.Module):
     """GCN layers, each followed by a norm and PReLU. The first layer's smoothing is already in its input."""
 
     def __init__(
-        self, n_features: int, width: int, n_layers: int, normalisation: Normalisation, rng: torch.Generator
+        self, n_features: int, width: int, n_layers: int, normalization: Normalization, rng: torch.Generator
     ) -> None:
         super().__init__()
         widths = [n_features] + [width] * n_layers
         pairs = list(itertools.pairwise(widths))
         self.weights = nn.ParameterList(weight_matrix(n_in, n_out, rng) for n_in, n_out in pairs)
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(n_out)) for _, n_out in pairs)
-        self.norms = nn.ModuleList(norm_layer(normalisation, n_out, momentum=0.01) for _, n_out in pairs)
+        self.norms = nn.ModuleList(norm_layer(normalization, n_out, momentum=0.01) for _, n_out in pairs)
         self.activations = nn.ModuleList(nn.PReLU() for _ in pairs)
 
     def forward(self, inputs: Propagated) -> Tensor:
@@ -171,13 +171,13 @@ class Encoder(nn.Module):
 class Predictor(nn.Module):
     """q_θ: linear, norm, PReLU, linear."""
 
-    def __init__(self, width: int, hidden: int, normalisation: Normalisation, rng: torch.Generator) -> None:
+    def __init__(self, width: int, hidden: int, normalization: Normalization, rng: torch.Generator) -> None:
         super().__init__()
         self.weight_in, self.weight_out = weight_matrix(width, hidden, rng), weight_matrix(hidden, width, rng)
         # .01 is the authors' start of both biases.
         self.bias_in = nn.Parameter(torch.full((hidden,), 0.01))
         self.bias_out = nn.Parameter(torch.full((width,), 0.01))
-        self.norm = norm_layer(normalisation, hidden, momentum=0.1)
+        self.norm = norm_layer(normalization, hidden, momentum=0.1)
         self.activation = nn.PReLU()
 
     def forward(self, h: Tensor) -> Tensor:
@@ -202,15 +202,15 @@ class GCN(nn.Module):
     """GCN layers ``act(norm(S(XW) + b))`` over links whose weights come with each call."""
 
     def __init__(
-        self, widths: Sequence[int], activation: Activation, normalisation: Normalisation, rng: torch.Generator
+        self, widths: Sequence[int], activation: Activation, normalization: Normalization, rng: torch.Generator
     ) -> None:
         super().__init__()
         pairs = list(itertools.pairwise(widths))
         self.weights = nn.ParameterList(weight_matrix(n_in, n_out, rng) for n_in, n_out in pairs)
         # Batch norm would take any bias away again.
-        biased = pairs if normalisation != "batch" else []
+        biased = pairs if normalization != "batch" else []
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(n_out)) for _, n_out in biased)
-        self.norms = nn.ModuleList(norm_layer(normalisation, n_out, momentum=0.01) for _, n_out in pairs)
+        self.norms = nn.ModuleList(norm_layer(normalization, n_out, momentum=0.01) for _, n_out in pairs)
         self.activations = nn.ModuleList(activation_layer(activation) for _ in pairs)
 
     def forward(self, inputs: GCNInputs, weight: Tensor | None = None, kept: Tensor | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The real positives of each node (equation 2 of the paper): neighbours in embedding space that the graph or
+"""The real positives of each node (equation 2 of the paper): neighbors in embedding space that the graph or
 a clustering confirms."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pairs:
 
     src: Tensor  # [p] int64, ascending
     dst: Tensor  # [p] int64, nearest first for each src; a node may be its own positive
-    why: Tensor  # [p] uint8, ADJACENT | SAME_CLUSTER; 0 for a neighbour that nothing confirms
+    why: Tensor  # [p] uint8, ADJACENT | SAME_CLUSTER; 0 for a neighbor that nothing confirms
     kept: Tensor  # [p] bool: it is a positive
 
     def compact(self) -> Pairs:
@@ -46,7 +46,7 @@ class Groups(NamedTuple):
     """A clustering of the target vectors, for a search that looks into the nearest clusters only."""
 
     labels: Tensor  # [n]
-    centres: Tensor  # [k, d]
+    centers: Tensor  # [k, d]
 
 
 def nearest(
@@ -57,7 +57,7 @@ def nearest(
 
     Each node has ``n_neighbors``, nearest first, or as many as there are nodes. With ``include_self`` it is always the
     first of its own; without, it is never one. ``precision`` is that of the similarities that choose on a GPU. With
-    ``groups`` neighbours beyond the nearest clusters are missed.
+    ``groups`` neighbors beyond the nearest clusters are missed.
     """
     n = h.shape[0]
     k = min(n_neighbors, n if include_self else n - 1)

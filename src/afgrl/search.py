@@ -15,7 +15,7 @@ from afgrl.runs import Run
 
 
 class Nearest(dict[str, list[dict[str, object]]]):
-    """The neighbours of each node asked for, id → [{"id", "similarity"}, …], and how they were found."""
+    """The neighbors of each node asked for, id → [{"id", "similarity"}, …], and how they were found."""
 
     by: str = "exact"  # or the kind of the index: hnsw, ivf
     recall: float = 1.0  # the share of the ten nearest that this finds, as measured when the index was built
@@ -29,7 +29,7 @@ def search(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = False)
     """
     ids, vectors = run.embedding()
     if k < 1:
-        raise UserError(f"At least one neighbour must be asked for, not {k}.")
+        raise UserError(f"At least one neighbor must be asked for, not {k}.")
     k = min(k, len(ids) - 1)
     rows = _rows(ids, wanted)
     every = torch.from_numpy(vectors)

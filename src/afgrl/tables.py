@@ -44,7 +44,7 @@ def _cell(score: dict[str, Any], name: str) -> str:
     return f"{score['mean']:.4f}"
 
 
-def catalogue(rows: list[dict[str, Any]]) -> Table:
+def catalog(rows: list[dict[str, Any]]) -> Table:
     counts = ("nodes", "edges", "features", "classes")
     table = _table("name", "what", right=counts)
     table.add_column("at hand")
@@ -55,11 +55,11 @@ def catalogue(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def neighbours(name: str, found: list[dict[str, Any]]) -> Table:
+def neighbors(name: str, found: list[dict[str, Any]]) -> Table:
     table = _table("id", right=["similarity"])
     table.title = _title(f"nearest to {name}")
-    for neighbour in found:
-        table.add_row(Text(str(neighbour["id"])), f"{neighbour['similarity']:.4f}")
+    for neighbor in found:
+        table.add_row(Text(str(neighbor["id"])), f"{neighbor['similarity']:.4f}")
     return table
 
 

@@ -74,7 +74,7 @@ def start(method: str, config: Settings, graph: Graph, device: torch.device) -> 
     inputs = model.prepare(graph.to(device))
     model.begin(inputs)
     learned: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    # An optimiser wants a tensor, also if there is nothing to learn.
+    # An optimizer wants a tensor, also if there is nothing to learn.
     learned = learned or [torch.empty(0, device=device)]
     decay, decoupled = config.weight_decay, model.decoupled_decay
     optimizer = Adam(learned, config.learning_rate, weight_decay=decay, decoupled=decoupled)

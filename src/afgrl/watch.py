@@ -54,6 +54,6 @@ class Trace:
         assert self.dataset.y is not None
         assert self.dataset.splits is not None  # labels come with splits
         vectors = state.method.represent(self.inputs)
-        rows, y, splits = evaluation.labelled(self.dataset.y, self.dataset.splits)
+        rows, y, splits = evaluation.labeled(self.dataset.y, self.dataset.splits)
         record = evaluation.snapshot(vectors[torch.from_numpy(rows)], y, splits, epoch=state.step)
         self.run.append("trace.jsonl", record)

@@ -108,7 +108,7 @@ BROKEN = [
     Broken("two different rows with one id", tables(nodes=NODES + "a,99,Oslo\n")),
     Broken("ids that match nowhere", tables(edges="source,target\nA1,B1\n")),
     Broken("a table of nodes alone", tables(edges=None)),
-    Broken("more neighbours than nodes", tables(edges=None), options=Options(knn_graph=9)),
+    Broken("more neighbors than nodes", tables(edges=None), options=Options(knn_graph=9)),
     Broken("edges to be made where there are some", tables(), options=Options(knn_graph=2)),
     Broken("several tables of edges", {"edges.csv": EDGES, "edges2.csv": EDGES, "nodes.csv": NODES}),
     Broken("a file of an unknown kind", {"graph.xlsx": b"PK"}, "graph.xlsx"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from afgrl.data import catalogue, load, names
+from afgrl.data import catalog, load, names
 from afgrl.data.demo import COUNTS, demo
 from afgrl.errors import UserError
 from tests.data.small_files import write_npz
@@ -60,9 +60,9 @@ def test_canonical_splits_cannot_be_had_where_there_are_none():
         load("demo", splits="canonical")
 
 
-def test_the_catalogue_says_what_is_at_hand(tmp_path):
+def test_the_catalog_says_what_is_at_hand(tmp_path):
     write_npz(tmp_path / "Photo" / "raw" / "amazon_electronics_photo.npz")
-    rows = {row["name"]: row for row in catalogue(tmp_path)}
+    rows = {row["name"]: row for row in catalog(tmp_path)}
     assert list(rows) == names()
     assert [name for name, row in rows.items() if row["at_hand"]] == ["demo", "photo"]
     assert rows["photo"]["at_hand"] == str(tmp_path / "Photo" / "raw")

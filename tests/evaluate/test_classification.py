@@ -77,7 +77,7 @@ def test_by_hand_two_directions_are_told_apart() -> None:
     y = np.array([0, 1] * 6)
     roles = np.array([[TRAIN, TRAIN, VALIDATION, VALIDATION] + [TEST] * 7 + [UNUSED]], dtype=np.uint8)
     assert logistic_probe(x, y, Splits("hand", roles)) == [100.0]
-    y[4] = 1  # one of seven test nodes is now mislabelled
+    y[4] = 1  # one of seven test nodes is now mislabeled
     assert logistic_probe(x, y, Splits("hand", roles)) == [pytest.approx(100 * 6 / 7)]
 
 

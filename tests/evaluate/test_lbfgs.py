@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from afgrl.evaluate.lbfgs import minimise
+from afgrl.evaluate.lbfgs import minimize
 
 
 class Quadratics:
@@ -29,38 +29,38 @@ class Quadratics:
 
 def test_quadratics_reach_their_closed_form() -> None:
     problems = Quadratics()
-    found = minimise(problems, torch.zeros_like(problems.linear), tolerance=1e-9)
+    found = minimize(problems, torch.zeros_like(problems.linear), tolerance=1e-9)
     exact = torch.linalg.solve(problems.matrix, problems.linear)
     torch.testing.assert_close(found, exact, rtol=0, atol=1e-8)  # every eigenvalue is at least 1
 
 
 def test_easy_problems_leave_the_batch() -> None:
     problems = Quadratics()
-    minimise(problems, torch.zeros_like(problems.linear), tolerance=1e-9)
+    minimize(problems, torch.zeros_like(problems.linear), tolerance=1e-9)
     assert len(problems.seen[0]) == 7
     assert 0 not in problems.seen[-1]  # condition number 1: solved in a step
 
 
 def test_a_problem_is_solved_the_same_whatever_stands_beside_it() -> None:
     problems = Quadratics()
-    together = minimise(problems, torch.zeros_like(problems.linear), tolerance=1e-6)
+    together = minimize(problems, torch.zeros_like(problems.linear), tolerance=1e-6)
     for i in range(7):
         alone = Quadratics()
         alone.matrix, alone.linear = alone.matrix[i : i + 1], alone.linear[i : i + 1]
-        found = minimise(alone, torch.zeros_like(alone.linear), tolerance=1e-6)[0]
+        found = minimize(alone, torch.zeros_like(alone.linear), tolerance=1e-6)[0]
         torch.testing.assert_close(together[i], found, rtol=0, atol=2e-6)  # both within their tolerance
 
 
 def test_a_solved_problem_is_returned_untouched() -> None:
     problems = Quadratics()
     exact = torch.linalg.solve(problems.matrix, problems.linear)
-    assert torch.equal(minimise(problems, exact, tolerance=1e-6), exact)
+    assert torch.equal(minimize(problems, exact, tolerance=1e-6), exact)
 
 
 def test_running_out_of_steps_returns_where_it_stands() -> None:
     problems = Quadratics()
     start = torch.zeros_like(problems.linear)
-    found = minimise(problems, start, tolerance=0.0, max_steps=3)
+    found = minimize(problems, start, tolerance=0.0, max_steps=3)
     which = torch.arange(7)
     assert (problems(found, which)[0] < problems(start, which)[0]).all()
 
@@ -69,6 +69,6 @@ def test_running_out_of_steps_returns_where_it_stands() -> None:
 def test_a_first_step_far_too_long_or_short_is_mended(scale: float) -> None:
     problems = Quadratics()
     problems.matrix, problems.linear = problems.matrix * scale, problems.linear * scale
-    found = minimise(problems, torch.zeros_like(problems.linear), tolerance=1e-9 * scale)
+    found = minimize(problems, torch.zeros_like(problems.linear), tolerance=1e-9 * scale)
     exact = torch.linalg.solve(problems.matrix, problems.linear)
     torch.testing.assert_close(found, exact, rtol=0, atol=1e-8)

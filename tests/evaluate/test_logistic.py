@@ -42,9 +42,9 @@ def test_coefficients_and_losses_equal_scikit_learns(digits: tuple[np.ndarray, n
             oracle = LogisticRegression(C=c, tol=1e-9, max_iter=5000).fit(x[start:stop].astype(float), y[start:stop])
             # Both stop at a gradient of 1e-8 or less; the curvature is at least the penalty, 1 / (C n).
             np.testing.assert_allclose(weight[split, i], oracle.coef_.T, atol=1e-7 * c * 150 + 1e-6)
-            centred = bias[split, i] - bias[split, i].mean()  # a common shift of all biases changes nothing
+            centered = bias[split, i] - bias[split, i].mean()  # a common shift of all biases changes nothing
             np.testing.assert_allclose(
-                centred, oracle.intercept_ - oracle.intercept_.mean(), atol=1e-7 * c * 150 + 1e-6
+                centered, oracle.intercept_ - oracle.intercept_.mean(), atol=1e-7 * c * 150 + 1e-6
             )
             part = table[start:stop], classes[start:stop]
             theirs = mean_loss(*part, torch.from_numpy(oracle.coef_.T), torch.from_numpy(oracle.intercept_), c)

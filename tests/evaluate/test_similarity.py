@@ -1,4 +1,4 @@
-"""Sim@k is the share of same-class neighbours that a brute-force search finds."""
+"""Sim@k is the share of same-class neighbors that a brute-force search finds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_rows_of_zeros_are_legal(layout: type) -> None:
     assert np.isfinite(list(scores.values())).all()
 
 
-def test_one_node_has_no_neighbours() -> None:
+def test_one_node_has_no_neighbors() -> None:
     with pytest.raises(UserError, match="at least two nodes"):
         similarity_scores(np.ones((1, 3), dtype=np.float32), [0])
 

@@ -40,7 +40,7 @@ def blobs(n, d, rng, spread=1.0):
 
 
 @pytest.mark.parametrize("diagonal", ["keep", "first", "drop"])
-def test_neighbours_of_a_training_that_diverged_exist(diagonal, rng):
+def test_neighbors_of_a_training_that_diverged_exist(diagonal, rng):
     """Their pairs are read before anyone looks at the loss."""
     query = blobs(70, 12, rng)
     query[::2] = torch.nan
@@ -52,7 +52,7 @@ def test_neighbours_of_a_training_that_diverged_exist(diagonal, rng):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("n", "d", "k", "diagonal"), SIZES)
-def test_neighbours_are_those_of_float64(n, d, k, diagonal, precision, rng):
+def test_neighbors_are_those_of_float64(n, d, k, diagonal, precision, rng):
     query = blobs(n, d, rng)
     key = query + 0.3 * torch.randn(n, d, generator=rng).to(DEVICE)
     index, similarity = knn_kernel(query, key, k, diagonal, precision)
@@ -87,18 +87,18 @@ def test_columns_in_another_order_in_memory(rng):
     ):
         assert torch.equal(plain, other)
     clusters = [lloyd_kernel(part, x[:4][None], 3, unit=True, precision="tf32") for part in (x, turned)]
-    assert torch.equal(clusters[0].centres, clusters[1].centres)
+    assert torch.equal(clusters[0].centers, clusters[1].centers)
 
 
-def test_rows_of_zeros_have_neighbours_too():
+def test_rows_of_zeros_have_neighbors_too():
     index, similarity = knn_kernel(torch.zeros(5, 3, device=DEVICE), torch.ones(5, 3, device=DEVICE), 2, "drop", "tf32")
     assert torch.equal(similarity, torch.zeros(5, 2, device=DEVICE))
     assert (index >= 0).all()
 
 
-def test_more_neighbours_than_registers_hold():
+def test_more_neighbors_than_registers_hold():
     x = torch.eye(70, device=DEVICE)
-    with pytest.raises(AfgrlError, match="holds up to 64 neighbours, not 65"):
+    with pytest.raises(AfgrlError, match="holds up to 64 neighbors, not 65"):
         knn_kernel(x, x, 65, "keep", "tf32")
     assert knn(x, x, 65).index.shape == (70, 65)  # the public function has another way
 
@@ -126,7 +126,7 @@ def test_clusters_are_those_of_the_reference(n, d, k, m, unit, precision, rng):
     points = F.normalize(x) if unit else x
     found = lloyd_kernel(x, points[rows], 4, unit=unit, precision=precision)
     plain = lloyd_reference(points, points[rows], 4)
-    # A row between two centres may go to either, and takes them along: few do.
+    # A row between two centers may go to either, and takes them along: few do.
     assert (found.labels == plain.labels).double().mean() >= {"float32": 0.98, "tf32": 0.97, "bf16": 0.9}[precision]
     scale = points.square().sum()
     assert torch.allclose(
@@ -134,16 +134,16 @@ def test_clusters_are_those_of_the_reference(n, d, k, m, unit, precision, rng):
     )
     again = lloyd_kernel(x, points[rows], 4, unit=unit, precision=precision)
     assert torch.equal(again.labels, found.labels)
-    assert torch.equal(again.centres, found.centres)
+    assert torch.equal(again.centers, found.centers)
 
 
-def test_an_empty_cluster_keeps_its_centre(rng):
+def test_an_empty_cluster_keeps_its_center(rng):
     x = blobs(30, 4, rng)
     far = torch.full((1, 1, 4), 100.0, device=DEVICE)
     start = torch.cat([x[:2].unsqueeze(0), far], dim=1)
     found = lloyd_kernel(x, start, 3, unit=False, precision="float32")
     assert not (found.labels == 2).any()
-    assert torch.equal(found.centres[0, 2], far[0, 0])
+    assert torch.equal(found.centers[0, 2], far[0, 0])
 
 
 @pytest.mark.parametrize("over", ["pairs", "nodes"])

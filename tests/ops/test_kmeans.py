@@ -12,23 +12,23 @@ from afgrl.ops.kmeans_faiss import kmeans_faiss
 
 
 def blobs(rng, n=300, k=5, d=8):
-    centres = 4 * torch.randn(k, d, generator=rng)
-    return centres[torch.arange(n) % k] + torch.randn(n, d, generator=rng)
+    centers = 4 * torch.randn(k, d, generator=rng)
+    return centers[torch.arange(n) % k] + torch.randn(n, d, generator=rng)
 
 
 def test_by_hand(rng):
     x = torch.tensor([[0.0], [1.0], [10.0], [11.0]])
-    found = kmeans(x, 2, generator=rng, centres=torch.tensor([[[0.0], [11.0]]]))
+    found = kmeans(x, 2, generator=rng, centers=torch.tensor([[[0.0], [11.0]]]))
     assert found.labels.tolist() == [[0, 0, 1, 1]]
-    assert found.centres.tolist() == [[[0.5], [10.5]]]
+    assert found.centers.tolist() == [[[0.5], [10.5]]]
     assert found.inertia.item() == pytest.approx(1.0)
 
 
 def test_assignment_equals_float64_brute_force(rng, monkeypatch):
     monkeypatch.setitem(BLOCK_BYTES, "cpu", 4 * 3 * 5 * 7)  # blocks of seven rows
-    x, centres = torch.randn(65, 4, generator=rng), torch.randn(3, 5, 4, generator=rng)
-    labels, best = assign(x, centres)
-    squares = (x.double()[None, :, None] - centres.double()[:, None]).square().sum(-1)  # [m, n, k]
+    x, centers = torch.randn(65, 4, generator=rng), torch.randn(3, 5, 4, generator=rng)
+    labels, best = assign(x, centers)
+    squares = (x.double()[None, :, None] - centers.double()[:, None]).square().sum(-1)  # [m, n, k]
     assert torch.equal(labels, squares.argmin(-1))
     distance = x.double().square().sum(1) - 2 * best.T.double()
     assert torch.allclose(distance, squares.amin(-1), atol=1e-5)
@@ -37,19 +37,19 @@ def test_assignment_equals_float64_brute_force(rng, monkeypatch):
 def test_from_the_same_start_equals_scikit_learn(rng):
     x = blobs(rng)
     start = x[:5]
-    ours = kmeans(x, 5, n_iters=300, generator=rng, centres=start[None], until_stable=True)
+    ours = kmeans(x, 5, n_iters=300, generator=rng, centers=start[None], until_stable=True)
     theirs = KMeans(5, init=start.numpy(), n_init=1, tol=0, max_iter=300).fit(x.numpy())
     assert np.array_equal(ours.labels[0], theirs.labels_)
-    assert np.allclose(ours.centres[0], theirs.cluster_centers_, atol=1e-4)
+    assert np.allclose(ours.centers[0], theirs.cluster_centers_, atol=1e-4)
 
 
 def test_from_the_same_start_equals_faiss(rng):
     x = F.normalize(blobs(rng, n=2000, k=20))
     start = x[:20]
-    ours = kmeans(x, 20, n_iters=20, generator=rng, centres=start[None])
+    ours = kmeans(x, 20, n_iters=20, generator=rng, centers=start[None])
     theirs = faiss.Kmeans(8, 20, niter=20, max_points_per_centroid=10_000)
     theirs.train(x.numpy(), init_centroids=start.numpy())
-    assert np.allclose(ours.centres[0], theirs.centroids, atol=1e-4)
+    assert np.allclose(ours.centers[0], theirs.centroids, atol=1e-4)
 
 
 def test_the_faiss_backend_finds_clusters_as_good_as_ours(rng):
@@ -57,7 +57,7 @@ def test_the_faiss_backend_finds_clusters_as_good_as_ours(rng):
     theirs = kmeans_faiss(x, 20, n_restarts=3, n_iters=20)
     ours = kmeans(x, 20, n_restarts=3, n_iters=20, generator=rng)
     assert theirs.labels.shape == ours.labels.shape
-    assert theirs.centres.shape == ours.centres.shape
+    assert theirs.centers.shape == ours.centers.shape
     assert theirs.inertia.mean().item() == pytest.approx(ours.inertia.mean().item(), rel=0.15)  # other starts
     assert torch.equal(theirs.labels, kmeans_faiss(x, 20, n_restarts=3, n_iters=20).labels)
 
@@ -80,12 +80,12 @@ def test_k_means_plus_plus_spreads_its_start(rng):
 
 def test_more_clusters_than_distinct_rows(rng):
     found = kmeans(torch.ones(6, 2), 4, n_restarts=2, generator=rng, init="k-means++")
-    assert torch.isfinite(found.centres).all()
+    assert torch.isfinite(found.centers).all()
 
 
-def test_an_empty_cluster_keeps_its_centre(rng):
-    centres = torch.tensor([[[0.0], [100.0]]])
-    assert kmeans(torch.zeros(3, 1), 2, generator=rng, centres=centres).centres.tolist() == [[[0.0], [100.0]]]
+def test_an_empty_cluster_keeps_its_center(rng):
+    centers = torch.tensor([[[0.0], [100.0]]])
+    assert kmeans(torch.zeros(3, 1), 2, generator=rng, centers=centers).centers.tolist() == [[[0.0], [100.0]]]
 
 
 def test_same_generator_state_same_clusters():

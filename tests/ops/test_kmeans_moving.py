@@ -13,18 +13,18 @@ def start(x, k, m, rng):
     return x[torch.rand(m, len(x), generator=rng).topk(k, dim=1).indices]
 
 
-def check(x, centres, n_iters, agreement=1.0):
+def check(x, centers, n_iters, agreement=1.0):
     """Against the plain loop; where scores tie within rounding, the two may go apart a little."""
-    plain = lloyd_reference(x, centres, n_iters)
-    found = lloyd_moving(x, centres, n_iters)
+    plain = lloyd_reference(x, centers, n_iters)
+    found = lloyd_moving(x, centers, n_iters)
     assert found.labels.shape == plain.labels.shape
     assert found.labels.dtype == plain.labels.dtype
     assert (found.labels == plain.labels).float().mean() >= agreement
     scale = x.square().sum().item()
     # Inertia is a difference of sums as large as scale; 1e-3 of itself is what a few ties may change.
     assert torch.allclose(found.inertia, plain.inertia, rtol=1e-3, atol=1e-5 * scale)
-    # Whatever the labels, they must be those of the nearest centre, and the inertia must be theirs.
-    squares = (x.double()[None, :, None] - found.centres.double()[:, None]).square().sum(-1)  # [m, n, k]
+    # Whatever the labels, they must be those of the nearest center, and the inertia must be theirs.
+    squares = (x.double()[None, :, None] - found.centers.double()[:, None]).square().sum(-1)  # [m, n, k]
     own = squares.gather(-1, found.labels.unsqueeze(-1)).squeeze(-1)
     assert torch.allclose(own, squares.amin(-1), rtol=1e-4, atol=1e-5 * (1 + scale / len(x)))
     assert torch.allclose(own.sum(1), found.inertia.double(), rtol=1e-4, atol=1e-5 * scale)
@@ -35,7 +35,7 @@ def test_by_hand():
     x = torch.tensor([[0.0], [1.0], [10.0], [11.0]])
     found = lloyd_moving(x, torch.tensor([[[0.0], [11.0]]]), 20)
     assert found.labels.tolist() == [[0, 0, 1, 1]]
-    assert found.centres.tolist() == [[[0.5], [10.5]]]
+    assert found.centers.tolist() == [[[0.5], [10.5]]]
     assert found.inertia.item() == pytest.approx(1.0)
 
 
@@ -43,7 +43,7 @@ def test_by_hand():
 def test_equals_the_plain_loop_after_any_number_of_iterations(rng, n_iters):
     x = blobs(rng, n=600, k=15, d=6)
     plain, found = check(x, start(x, 15, 4, rng), n_iters)
-    assert torch.allclose(found.centres, plain.centres, atol=1e-5)
+    assert torch.allclose(found.centers, plain.centers, atol=1e-5)
 
 
 @pytest.mark.parametrize(("n", "d", "k"), [(1, 3, 1), (2, 1, 2), (65, 4, 1), (65, 4, 65), (300, 1, 7), (501, 33, 20)])
@@ -55,7 +55,7 @@ def test_equals_the_plain_loop_at_awkward_sizes(rng, n, d, k, m):
 
 def test_equals_the_plain_loop_on_unit_rows_in_many_dimensions(rng):
     x = F.normalize(torch.randn(2000, 20, generator=rng) @ torch.randn(20, 256, generator=rng))
-    check(x, start(x, 50, 3, rng), 20, agreement=0.999)  # rows lie between many centres: ties occur
+    check(x, start(x, 50, 3, rng), 20, agreement=0.999)  # rows lie between many centers: ties occur
 
 
 def test_equals_scikit_learn(rng):
@@ -75,22 +75,22 @@ def test_far_from_the_origin_and_of_any_length(rng):
     check(x, start(x, 8, 3, rng), 20, agreement=0.99)
 
 
-def test_duplicate_rows_and_centres(rng):
+def test_duplicate_rows_and_centers(rng):
     x = torch.randn(10, 3, generator=rng).repeat(20, 1)
-    centres = start(x, 12, 3, rng)
-    centres[0] = centres[0, :1]  # all twelve the same
-    check(x, centres, 20, agreement=0)  # which of several equal centres a row has is a matter of rounding
+    centers = start(x, 12, 3, rng)
+    centers[0] = centers[0, :1]  # all twelve the same
+    check(x, centers, 20, agreement=0)  # which of several equal centers a row has is a matter of rounding
 
 
-def test_an_empty_cluster_keeps_its_centre(rng):
+def test_an_empty_cluster_keeps_its_center(rng):
     x = blobs(rng, n=100, k=3, d=2)
-    centres = torch.cat([x[:3], torch.full((1, 2), 1e3)])[None]
-    plain, found = check(x, centres, 20)
-    assert found.centres[0, 3].tolist() == [1e3, 1e3]
-    assert torch.allclose(found.centres, plain.centres, atol=1e-5)
+    centers = torch.cat([x[:3], torch.full((1, 2), 1e3)])[None]
+    plain, found = check(x, centers, 20)
+    assert found.centers[0, 3].tolist() == [1e3, 1e3]
+    assert torch.allclose(found.centers, plain.centers, atol=1e-5)
 
 
-def test_a_cluster_that_runs_empty_keeps_its_last_centre():
+def test_a_cluster_that_runs_empty_keeps_its_last_center():
     x = torch.tensor([[0.0], [1.0], [2.0], [9.0], [10.0]])
     for first in ([[0.0], [1.4], [1.6]], [[1.0], [2.2], [5.0]], [[-9.0], [4.0], [4.1]]):
         check(x, torch.tensor([first]), 20)
@@ -99,35 +99,35 @@ def test_a_cluster_that_runs_empty_keeps_its_last_centre():
 def test_a_start_at_a_fixed_point_stays(rng):
     x = blobs(rng, n=600, k=15, d=6)
     settled = lloyd_moving(x, start(x, 15, 4, rng), 300)
-    again = lloyd_moving(x, settled.centres, 20)
+    again = lloyd_moving(x, settled.centers, 20)
     assert torch.equal(again.labels, settled.labels)
-    assert torch.allclose(again.centres, settled.centres, atol=1e-5)
+    assert torch.allclose(again.centers, settled.centers, atol=1e-5)
 
 
 def test_a_warm_start_on_rows_that_moved_a_little(rng):
     x = F.normalize(blobs(rng, n=1500, k=20, d=32))
-    centres = lloyd_moving(x, start(x, 30, 3, rng), 20).centres
-    check(F.normalize(x + 0.01 * torch.randn(x.shape, generator=rng)), centres, 20)
+    centers = lloyd_moving(x, start(x, 30, 3, rng), 20).centers
+    check(F.normalize(x + 0.01 * torch.randn(x.shape, generator=rng)), centers, 20)
 
 
-def test_few_rows_are_compared_with_centres_that_stayed(rng, monkeypatch):
+def test_few_rows_are_compared_with_centers_that_stayed(rng, monkeypatch):
     """The point of it: after a warm start the products are small."""
     x = F.normalize(blobs(rng, n=1500, k=30, d=32))
-    centres = lloyd_moving(x, start(x, 30, 3, rng), 50).centres
+    centers = lloyd_moving(x, start(x, 30, 3, rng), 50).centers
     compared, compare = [], kmeans_moving._compare
     monkeypatch.setattr(
         kmeans_moving, "_compare", lambda x, c, counts: compared.append(len(x) * len(c)) or compare(x, c, counts)
     )
-    lloyd_moving(F.normalize(x + 0.003 * torch.randn(x.shape, generator=rng)), centres, 20)
+    lloyd_moving(F.normalize(x + 0.003 * torch.randn(x.shape, generator=rng)), centers, 20)
     assert sum(compared) < 21 * 1500 * 90 / 3
 
 
 def test_same_bits_each_time_and_arguments_left_alone(rng):
     x = F.normalize(torch.randn(3000, 64, generator=rng))
-    centres = start(x, 20, 3, rng)
-    kept = x.clone(), centres.clone()
-    first, second = lloyd_moving(x, centres, 20), lloyd_moving(x, centres, 20)
-    for part in ("labels", "centres", "score", "square"):
+    centers = start(x, 20, 3, rng)
+    kept = x.clone(), centers.clone()
+    first, second = lloyd_moving(x, centers, 20), lloyd_moving(x, centers, 20)
+    for part in ("labels", "centers", "score", "square"):
         assert torch.equal(getattr(first, part), getattr(second, part))
     assert torch.equal(x, kept[0])
-    assert torch.equal(centres, kept[1])
+    assert torch.equal(centers, kept[1])

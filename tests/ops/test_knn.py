@@ -62,5 +62,5 @@ def test_duplicates_and_zero_rows_are_legal():
 
 @pytest.mark.parametrize("k", [0, 4])
 def test_impossible_k_gets_one_sentence(k):
-    with pytest.raises(UserError, match=f"{k} neighbours were asked for, but 1 to 3"):
+    with pytest.raises(UserError, match=f"{k} neighbors were asked for, but 1 to 3"):
         knn(torch.eye(3), torch.eye(3), k)

@@ -14,14 +14,14 @@ def blobs():
     t = (middle.repeat(40, 1) + 0.4 * torch.randn(480, 16, generator=rng))[torch.randperm(480, generator=rng)]
     h = t + 0.05 * torch.randn(480, 16, generator=rng)
     found = kmeans(t, 12, unit=True, n_restarts=1, n_iters=20, rows=torch.arange(12)[None])
-    return h, t, found.labels[0], found.centres[0]
+    return h, t, found.labels[0], found.centers[0]
 
 
 @pytest.mark.parametrize("diagonal", ["keep", "first", "drop"])
 @pytest.mark.parametrize("k", [1, 4, 479])
 def test_in_all_clusters_it_is_the_exact_search(blobs, diagonal, k):
-    h, t, labels, centres = blobs
-    ours = knn_in_clusters(h, t, k, labels, centres, diagonal=diagonal, probes=12)
+    h, t, labels, centers = blobs
+    ours = knn_in_clusters(h, t, k, labels, centers, diagonal=diagonal, probes=12)
     theirs = knn(h, t, k, diagonal=diagonal)
     assert torch.allclose(ours.similarity, theirs.similarity, atol=1e-6)
     row = torch.arange(len(h))[:, None]
@@ -33,9 +33,9 @@ def test_in_all_clusters_it_is_the_exact_search(blobs, diagonal, k):
         assert not (ours.index == row).any()
 
 
-def test_few_clusters_hold_nearly_all_neighbours(blobs):
-    h, t, labels, centres = blobs
-    ours = knn_in_clusters(h, t, 5, labels.int(), centres, diagonal="drop", probes=4).index  # int32 as of a kernel
+def test_few_clusters_hold_nearly_all_neighbors(blobs):
+    h, t, labels, centers = blobs
+    ours = knn_in_clusters(h, t, 5, labels.int(), centers, diagonal="drop", probes=4).index  # int32 as of a kernel
     theirs = knn(h, t, 5, diagonal="drop").index
     recall = (ours[:, :, None] == theirs[:, None, :]).any(2).float().mean()
     assert recall > 0.9  # .95 with these draws
@@ -44,8 +44,8 @@ def test_few_clusters_hold_nearly_all_neighbours(blobs):
 def test_small_and_empty_clusters_are_filled_up():
     h = torch.eye(5)
     labels = torch.tensor([0, 2, 2, 2, 2])  # none in cluster 1, one in cluster 0
-    centres = torch.stack([h[0], -h[0], h[1:].mean(0)])
-    found = knn_in_clusters(h, h, 4, labels, centres, diagonal="drop", probes=1)
+    centers = torch.stack([h[0], -h[0], h[1:].mean(0)])
+    found = knn_in_clusters(h, h, 4, labels, centers, diagonal="drop", probes=1)
     assert found.index.sort(1).values.tolist() == [[j for j in range(5) if j != i] for i in range(5)]
 
 

@@ -7,16 +7,16 @@ from torch.nn import functional as F
 from afgrl.ops.skipgram import band, negative_nodes, noise, skipgram_loss
 
 
-def pair_by_pair(centre, context, negatives, window, n_negatives):
+def pair_by_pair(center, context, negatives, window, n_negatives):
     """The loss as it is written down, the negatives' term as its mean over all that were drawn."""
     terms = []
-    for walk in range(len(centre)):
+    for walk in range(len(center)):
         shared = negatives[walk] if negatives.ndim == 3 else negatives
-        for i in range(centre.shape[1]):
-            for j in range(max(0, i - window), min(centre.shape[1], i + window + 1)):
+        for i in range(center.shape[1]):
+            for j in range(max(0, i - window), min(center.shape[1], i + window + 1)):
                 if i != j:
-                    together = -F.logsigmoid(centre[walk, i] @ context[walk, j])
-                    terms.append(together - n_negatives * F.logsigmoid(-(shared @ centre[walk, i])).mean())
+                    together = -F.logsigmoid(center[walk, i] @ context[walk, j])
+                    terms.append(together - n_negatives * F.logsigmoid(-(shared @ center[walk, i])).mean())
     return torch.stack(terms).mean()
 
 
@@ -65,27 +65,27 @@ def test_shared_negatives_expect_what_independent_ones_do(rng):
     degree = torch.tensor([16, 81, 16, 0, 1, 1])  # degree^0.75 is 8, 27, 8, 0, 1, 1
     often = torch.tensor([8, 27, 8, 0, 1, 1])
     table = torch.randn(6, 3, generator=rng)
-    centre, context = torch.randn(2, 2, 5, 3, generator=rng)
+    center, context = torch.randn(2, 2, 5, 3, generator=rng)
     share = noise(degree).diff(prepend=torch.zeros(1, dtype=torch.float64))
     expected = 0.0
     for walk in range(2):
         for i, j in band(5, 2, torch.device("cpu")).nonzero().tolist():
-            expected -= F.logsigmoid(centre[walk, i] @ context[walk, j]).item()
-            expected -= 5 * (share * F.logsigmoid(-(table @ centre[walk, i])).double()).sum().item()
+            expected -= F.logsigmoid(center[walk, i] @ context[walk, j]).item()
+            expected -= 5 * (share * F.logsigmoid(-(table @ center[walk, i])).double()).sum().item()
     expected /= 2 * band(5, 2, torch.device("cpu")).sum().item()
-    found = skipgram_loss(centre, context, table[torch.arange(6).repeat_interleave(often)], 2, 5)
+    found = skipgram_loss(center, context, table[torch.arange(6).repeat_interleave(often)], 2, 5)
     assert found.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_drawn_negatives_average_to_the_same(rng):
     table = torch.randn(4, 3, generator=rng)
-    centre, context = torch.randn(2, 1, 4, 3, generator=rng)
+    center, context = torch.randn(2, 1, 4, 3, generator=rng)
     everything = table[torch.arange(4).repeat_interleave(torch.tensor([1, 8, 0, 27]))]
     distribution = noise(torch.tensor([1, 16, 0, 81]))
     drawn = torch.stack(
-        [skipgram_loss(centre, context, table[negative_nodes(distribution, 2, rng)], 2) for _ in range(1000)]
+        [skipgram_loss(center, context, table[negative_nodes(distribution, 2, rng)], 2) for _ in range(1000)]
     )
-    expected = skipgram_loss(centre, context, everything, 2)
+    expected = skipgram_loss(center, context, everything, 2)
     assert abs(drawn.mean() - expected) < 4 * drawn.std() / math.sqrt(1000)  # four standard errors of the mean
 
 

@@ -9,7 +9,7 @@ from afgrl.ops.walks import (
     _slot,
     biased_reference,
     biased_walks,
-    neighbourhoods,
+    neighborhoods,
     tries_needed,
     uniform_reference,
     uniform_walks,
@@ -31,7 +31,7 @@ def kite():
 
 
 def walks_of(kind, graph, begin, length, rng):
-    lists = neighbourhoods(graph)
+    lists = neighborhoods(graph)
     if kind == "uniform":
         return uniform_walks(lists, begin, length, rng)
     return biased_walks(lists, begin, length, 0.5, 2, rng)
@@ -64,8 +64,8 @@ def assert_binomial(counts, chance, *, off=0.0):
     assert ((counts - total * chance).abs() <= 5 * error + off * total + 1e-9)[seen].all()
 
 
-def test_neighbourhoods_by_hand():
-    lists = neighbourhoods(graph_of([(3, 1), (0, 3)], 5))
+def test_neighborhoods_by_hand():
+    lists = neighborhoods(graph_of([(3, 1), (0, 3)], 5))
     assert lists.start.tolist() == [0, 1, 2, 2, 4, 4]
     assert lists.node.tolist() == [3, 3, 0, 1]
     assert lists.degree.tolist() == [1, 1, 0, 2, 0]
@@ -115,28 +115,28 @@ def test_same_generator_same_walks(kind):
 
 
 def test_visits_follow_the_degree(kite, rng):
-    walk = uniform_walks(neighbourhoods(kite), torch.zeros(2000, dtype=torch.int64), 500, rng)[:, 100:]
+    walk = uniform_walks(neighborhoods(kite), torch.zeros(2000, dtype=torch.int64), 500, rng)[:, 100:]
     share = torch.bincount(walk.flatten(), minlength=6) / walk.numel()
     # A kite mixes within some ten steps, so 800,000 visits count as 80,000 independent ones at least: three standard
     # deviations of a share of 1/4 are then 0.005.
-    assert torch.allclose(share, neighbourhoods(kite).degree / kite.edge_index.shape[1], atol=0.005)
+    assert torch.allclose(share, neighborhoods(kite).degree / kite.edge_index.shape[1], atol=0.005)
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.25, 4), (4, 0.25), (1, 1), (0.5, 0.5), (100, 1), (0.01, 2)])
 def test_second_order_transitions(kite, p, q, rng):
-    walk = biased_walks(neighbourhoods(kite), torch.arange(6).repeat(1000), 30, p, q, rng)
+    walk = biased_walks(neighborhoods(kite), torch.arange(6).repeat(1000), 30, p, q, rng)
     assert_binomial(counted(walk, 6), second_order(kite, p, q), off=NONE_ACCEPTED)
 
 
-def test_second_order_transitions_of_larger_neighbourhoods(rng):
+def test_second_order_transitions_of_larger_neighborhoods(rng):
     graph = communities(n_groups=2, size=8, n_isolated=0)
-    walk = biased_walks(neighbourhoods(graph), torch.arange(16).repeat(500), 30, 0.5, 4, rng)
+    walk = biased_walks(neighborhoods(graph), torch.arange(16).repeat(500), 30, 0.5, 4, rng)
     assert_binomial(counted(walk, 16), second_order(graph, 0.5, 4), off=NONE_ACCEPTED)
 
 
 @pytest.mark.parametrize("q", [0.25, 4])
 def test_first_step_is_uniform(kite, q, rng):
-    walk = biased_walks(neighbourhoods(kite), torch.full((20_000,), 2), 2, 0.25, q, rng)
+    walk = biased_walks(neighborhoods(kite), torch.full((20_000,), 2), 2, 0.25, q, rng)
     assert_binomial(torch.bincount(walk[:, 1], minlength=6).double(), torch.tensor([1, 1, 0, 1, 0, 0]).double() / 3)
 
 
@@ -145,7 +145,7 @@ def test_slots_stay_inside():
 
 
 def test_unbiased_is_uniform(kite, rng):
-    lists, begin = neighbourhoods(kite), torch.arange(6).repeat(2000)
+    lists, begin = neighborhoods(kite), torch.arange(6).repeat(2000)
     linked = torch.zeros(6, 6, dtype=torch.float64)
     linked[tuple(kite.edge_index)] = 1
     for walk in (uniform_walks(lists, begin, 30, rng), biased_walks(lists, begin, 30, 1, 1, rng, tries=1)):
@@ -153,7 +153,7 @@ def test_unbiased_is_uniform(kite, rng):
 
 
 def test_one_proposal_is_too_few(kite, rng):
-    walk = biased_walks(neighbourhoods(kite), torch.arange(6).repeat(1000), 30, 0.25, 4, rng, tries=1)
+    walk = biased_walks(neighborhoods(kite), torch.arange(6).repeat(1000), 30, 0.25, 4, rng, tries=1)
     with pytest.raises(AssertionError):
         assert_binomial(counted(walk, 6), second_order(kite, 0.25, 4), off=NONE_ACCEPTED)
 
@@ -168,7 +168,7 @@ def test_tries_keep_their_promise():
 @pytest.mark.parametrize(("p", "q"), [(0, 1), (1, -1), (float("nan"), 1)])
 def test_weights_must_be_positive(kite, p, q, rng):
     with pytest.raises(UserError, match="must be above 0"):
-        biased_walks(neighbourhoods(kite), torch.tensor([0]), 3, p, q, rng)
+        biased_walks(neighborhoods(kite), torch.tensor([0]), 3, p, q, rng)
 
 
 @needs_gpu
@@ -201,7 +201,7 @@ def test_the_kernel_walks_as_the_reference(graph, rng):
     pytest.importorskip("triton", reason="Triton is made for Linux alone")
     from afgrl.ops.walks_triton import biased_kernel, uniform_kernel
 
-    near = neighbourhoods(graph.to(DEVICE))
+    near = neighborhoods(graph.to(DEVICE))
     begin = torch.arange(graph.n, device=DEVICE)
     draws = torch.rand(11, graph.n, generator=rng).to(DEVICE)
     assert torch.equal(uniform_kernel(near, begin, draws), uniform_reference(near, begin, draws))
@@ -216,7 +216,7 @@ def test_walks_follow_the_weights_of_edges(rng):
     graph = weighted(communities(n_isolated=1))
     adjacency = torch.zeros(graph.n, graph.n)
     adjacency[tuple(graph.edge_index)] = graph.edge_weight
-    lists, begin = neighbourhoods(graph), torch.zeros(200_000, dtype=torch.int64)
+    lists, begin = neighborhoods(graph), torch.zeros(200_000, dtype=torch.int64)
     step = uniform_walks(lists, begin, 2, rng)[:, 1]
     assert torch.allclose(
         torch.bincount(step, minlength=graph.n) / len(begin), adjacency[0] / adjacency[0].sum(), atol=5e-3

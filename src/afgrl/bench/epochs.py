@@ -17,7 +17,7 @@ from afgrl.steps import RecordedSteps, matmul_precision, plain_step, side_stream
 from afgrl.train import State, start
 
 # How far the gradient of a step may be from the reference's, relative to its length: with float32 products, where sums
-# come in another order (and two neighbours of AFGRL's that are nearly as near may change places: 2.4e-3 on Computers),
+# come in another order (and two neighbors of AFGRL's that are nearly as near may change places: 2.4e-3 on Computers),
 # and as it trains, where they are rounded to tf32 or bf16 (at most 3e-3 so far).
 BOUNDS = {"float32": 5e-3, "as it trains": 0.02}
 # Steps before that. At the very first all vectors point nearly the same way, and a contrast's gradient is so small a

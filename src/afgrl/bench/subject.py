@@ -43,7 +43,7 @@ class Subject:
         return {
             "reference_ms": 1e3 * reference,
             "fast_ms": 1e3 * fast,
-            "warm_ms": 1e3 * warm,  # the same with k-means started from the last centres
+            "warm_ms": 1e3 * warm,  # the same with k-means started from the last centers
             "limit_ms": 1e3
             * (needed.train / rates["train"] + needed.search / rates["search"] / self.config.refresh_every),
             "speedup": reference / fast,
@@ -123,7 +123,7 @@ class Subject:
         needed = arithmetic(self.config, Workload.of(self.graph, self.device.type))
         return {
             "encode": 2e3 * needed.encode / rates["train"],
-            "k-NN": 1e3 * needed.neighbours / rates["search"],
+            "k-NN": 1e3 * needed.neighbors / rates["search"],
             "k-means": 1e3 * needed.clusters / rates["search"],
             # With the way back through the encoder, for which this stage goes forth once more.
             "loss and step": 1e3 * (3 * needed.predict + 2 * needed.encode) / rates["train"],
@@ -144,7 +144,7 @@ class Subject:
         coarse = self.device.type == "cuda" and config.precision != "float32"
         bounds = {
             "vectors": 2e-3 if coarse else 1e-4,  # tf32 keeps 10 bits, of which sums lose few
-            "similarity": 5e-3 if coarse else 1e-4,  # of the worst k-th neighbour: bf16 may miss one nearly as near
+            "similarity": 5e-3 if coarse else 1e-4,  # of the worst k-th neighbor: bf16 may miss one nearly as near
             "inertia": 1e-2 if coarse else 1e-3,
             "loss": 1e-3 if coarse else 1e-4,
             "gradient": 5e-3 if coarse else 1e-3,

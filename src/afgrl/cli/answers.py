@@ -21,7 +21,7 @@ Map = Annotated[str, typer.Option("--map", help="How the vectors become a plane:
 def search(
     run_path: RunPath,
     ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Nodes by their ids.")],
-    k: Annotated[int, typer.Option("-k", help="Neighbours of each.")] = 10,
+    k: Annotated[int, typer.Option("-k", help="Neighbors of each.")] = 10,
     index: Annotated[bool, typer.Option("--index", help="By an approximate index, which is built if need be.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -34,8 +34,8 @@ def search(
     if as_json:
         print(json.dumps(found))
     else:
-        for name, neighbours in found.items():
-            stdout.print(tables.neighbours(name, neighbours))
+        for name, neighbors in found.items():
+            stdout.print(tables.neighbors(name, neighbors))
     if index:
         stderr.print(f"Found by the index ({found.by}), whose recall is {found.recall:.1%}.", highlight=False)
 
@@ -44,7 +44,7 @@ def search(
 def cluster(
     run_path: RunPath,
     k: Annotated[str, typer.Option("-k", help="Clusters: a number, or auto.")] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Of the first centres.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Of the first centers.")] = 0,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:

@@ -26,13 +26,13 @@ from afgrl.cli.arguments import (
 def datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the datasets known by name, and where each would come from."""
     from afgrl import tables
-    from afgrl.data import catalogue
+    from afgrl.data import catalog
 
-    rows = catalogue(data_dir)
+    rows = catalog(data_dir)
     if as_json:
         print(json.dumps(rows, indent=1))
     else:
-        stdout.print(tables.catalogue(rows))
+        stdout.print(tables.catalog(rows))
 
 
 @command

@@ -2,7 +2,7 @@
 
 from afgrl.data.cache import cache_folder
 from afgrl.data.dataset import Dataset
-from afgrl.data.sources import catalogue, load, names
+from afgrl.data.sources import catalog, load, names
 from afgrl.data.splits import Splits, random_splits
 
-__all__ = ["Dataset", "Splits", "cache_folder", "catalogue", "load", "names", "random_splits"]
+__all__ = ["Dataset", "Splits", "cache_folder", "catalog", "load", "names", "random_splits"]

@@ -16,7 +16,7 @@ from afgrl.data.notes import Notes, some
 
 MANY_ISOLATED = 0.2  # share of nodes without edges
 HEAVY_HUB = 0.2  # share of all nodes that one node is linked to
-FEW_ALIKE = 0.4  # share of edges within a class below which neighbours hardly tell of a node
+FEW_ALIKE = 0.4  # share of edges within a class below which neighbors hardly tell of a node
 DOMINANT = 0.9  # share of one class
 
 
@@ -131,7 +131,7 @@ def _judge_labels(dataset: Dataset, y: np.ndarray, notes: Notes) -> dict[str, An
     alike = float((y[source] == y[target])[known].mean()) if known.any() else None
     sizes = np.bincount(y[y >= 0])
     if alike is not None and alike < FEW_ALIKE:
-        notes.suspicious(f"Only {alike:.0%} of the edges join nodes of one class, so neighbours say little of it.")
+        notes.suspicious(f"Only {alike:.0%} of the edges join nodes of one class, so neighbors say little of it.")
     if sizes.max() > DOMINANT * sizes.sum():
-        notes.suspicious(f"One class has {sizes.max() / sizes.sum():.0%} of the labelled nodes.")
-    return {"homophily": None if alike is None else round(alike, 4), "labelled": int(sizes.sum())}
+        notes.suspicious(f"One class has {sizes.max() / sizes.sum():.0%} of the labeled nodes.")
+    return {"homophily": None if alike is None else round(alike, 4), "labeled": int(sizes.sum())}

@@ -25,7 +25,7 @@ def names() -> list[str]:
     return ["demo", *BENCHMARKS]
 
 
-def catalogue(data_dir: str | Path | None = None) -> list[dict[str, Any]]:
+def catalog(data_dir: str | Path | None = None) -> list[dict[str, Any]]:
     """A row for every dataset known by name: its title and counts, where its raw files lie (None: nowhere
     yet) and the address they would be downloaded from."""
     rows = [_row("demo", "Handwritten digits", DEMO_COUNTS, "inside scikit-learn", None)]
@@ -85,13 +85,13 @@ def _with_splits(dataset: Dataset, kind: str, seed: int) -> Dataset:
         raise UserError(f"The dataset {dataset.name!r} has no canonical splits; use 'random' or 'auto'.")
     if dataset.y is None or (dataset.splits is not None and kind != "random"):
         return dataset
-    return replace(dataset, splits=_of_labelled(dataset.y, seed))
+    return replace(dataset, splits=_of_labeled(dataset.y, seed))
 
 
-def _of_labelled(y: np.ndarray, seed: int) -> Splits:
+def _of_labeled(y: np.ndarray, seed: int) -> Splits:
     """Random splits of the nodes that have a label."""
-    labelled = y >= 0
-    splits = random_splits(int(labelled.sum()), seed)
+    labeled = y >= 0
+    splits = random_splits(int(labeled.sum()), seed)
     roles = np.full((len(splits), len(y)), UNUSED, dtype=np.uint8)
-    roles[:, labelled] = splits.roles
+    roles[:, labeled] = splits.roles
     return Splits(splits.name, roles)

@@ -2,7 +2,7 @@
 
 from afgrl.evaluate.classification import adam_probe, logistic_probe
 from afgrl.evaluate.clustering import cluster_scores
-from afgrl.evaluate.protocols import as_json, label_free, labelled, pick, predicted, snapshot
+from afgrl.evaluate.protocols import as_json, label_free, labeled, pick, predicted, snapshot
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
 
@@ -12,7 +12,7 @@ __all__ = [
     "as_json",
     "cluster_scores",
     "label_free",
-    "labelled",
+    "labeled",
     "logistic_probe",
     "pick",
     "predicted",

@@ -17,14 +17,14 @@ from afgrl.evaluate import logistic, rows
 from afgrl.evaluate.lbfgs import MEMORY
 from afgrl.ops import unit_rows
 
-STRENGTHS = tuple(4.0**power for power in range(9))  # scikit-learn's C: larger means less regularised
+STRENGTHS = tuple(4.0**power for power in range(9))  # scikit-learn's C: larger means less regularized
 CHUNK_BYTES = 1 << 30  # of everything that one chunk of splits needs
 
 
 def logistic_probe(embedding: Any, y: Any, splits: Splits, strengths: Sequence[float] = STRENGTHS) -> list[float]:
     """Test accuracy per split, in percent, of a logistic regression fitted to convergence on unit rows.
 
-    Its strength is the best on the validation part; among equals, the one that regularises more.
+    Its strength is the best on the validation part; among equals, the one that regularizes more.
     """
     x, classes = rows.checked(embedding, y)
     roles = _checked_roles(splits, x.shape[0])

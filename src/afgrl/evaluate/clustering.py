@@ -14,7 +14,7 @@ from afgrl.csr import csr_to_scipy
 from afgrl.evaluate import rows
 from afgrl.ops import kmeans, unit_rows
 
-BATCH_BYTES = 256 << 20  # of distances to candidate centres at a time
+BATCH_BYTES = 256 << 20  # of distances to candidate centers at a time
 MAX_ITERS = 300
 
 

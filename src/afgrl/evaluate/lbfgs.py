@@ -23,8 +23,8 @@ class Pair(NamedTuple):
     scale: Tensor  # [a, 1] 1 / <step, change>; 0 where rounding left no curvature: such a pair does nothing
 
 
-def minimise(function: Objective, start: Tensor, *, tolerance: float, max_steps: int = 1000) -> Tensor:
-    """The minimiser of each problem, [p, size]: no entry of its gradient is larger than ``tolerance``.
+def minimize(function: Objective, start: Tensor, *, tolerance: float, max_steps: int = 1000) -> Tensor:
+    """The minimizer of each problem, [p, size]: no entry of its gradient is larger than ``tolerance``.
 
     A problem leaves the batch when it gets there, so the hard ones do not make the easy ones wait.
     """

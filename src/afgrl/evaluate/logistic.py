@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.evaluate import rows
-from afgrl.evaluate.lbfgs import minimise
+from afgrl.evaluate.lbfgs import minimize
 
 TOLERANCE = 1e-5  # largest entry of the gradient of the mean loss, for rows of spread 1; a tenth of scikit-learn's
 JITTER = 1e-9  # on a Gram matrix of unit rows: Cholesky needs it where training rows depend on each other
@@ -70,7 +70,7 @@ def _fit(
         penalty=(1 / (strengths * n_train * spread.unsqueeze(1).square())).to(features.dtype),
     )
     start = features.new_zeros(s * g, (r + 1) * c)
-    solution = minimise(losses, start, tolerance=tolerance).view(s, g, r + 1, c)
+    solution = minimize(losses, start, tolerance=tolerance).view(s, g, r + 1, c)
     weight = solution[:, :, :r] / spread[:, None, None, None]
     bias = solution[:, :, r] - torch.einsum("sr,sgrc->sgc", mean, weight)
     return weight, bias.masked_fill(~losses.present.unsqueeze(1), -torch.inf)
@@ -80,7 +80,7 @@ def _fit(
 class PenalisedLosses:
     """The objective of every split and strength; problem i is strength i % g of split i // g."""
 
-    features: Tensor  # [s, m, r + 1], the last all ones: its weight is the bias, which is not penalised
+    features: Tensor  # [s, m, r + 1], the last all ones: its weight is the bias, which is not penalized
     target: Tensor  # [s, m, c] one-hot; zero on rows that only pad
     present: Tensor  # [s, c] whether the class occurs among the training rows
     share: Tensor  # [s, m] of each row in the mean; zero on rows that only pad
@@ -96,10 +96,10 @@ class PenalisedLosses:
         logits = (self.features @ packed.flatten(2)).view(s, -1, n_slots, c)
         # Finite, not -inf: it is multiplied by a zero of the target below.
         logits.masked_fill_(~self.present[:, None, None], torch.finfo(logits.dtype).min)
-        normaliser = logits.logsumexp(-1, keepdim=True)  # [s, m, slots, 1]
+        normalizer = logits.logsumexp(-1, keepdim=True)  # [s, m, slots, 1]
         target, share = self.target.unsqueeze(2), self.share[..., None, None]
-        loss = ((normaliser - (logits * target).sum(-1, keepdim=True)) * share).sum((1, 3))[split, slot]
-        error = (logits - normaliser).exp_().mul_(share).sub_(target * share)
+        loss = ((normalizer - (logits * target).sum(-1, keepdim=True)) * share).sum((1, 3))[split, slot]
+        error = (logits - normalizer).exp_().mul_(share).sub_(target * share)
         gradient = (self.features.mT @ error.flatten(2)).view(s, width, n_slots, c)[split, :, slot]
         penalty = self.penalty.flatten()[which]
         loss = loss + penalty / 2 * weight[:, :-1].square().sum((1, 2))

@@ -19,7 +19,7 @@ LABEL_FREE = "label-free"
 PAPER = "paper"
 
 
-def labelled(y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarray, Splits]:
+def labeled(y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarray, Splits]:
     """The positions of the nodes that have a label, these labels, and the splits of these nodes alone."""
     rows = np.flatnonzero(y >= 0)
     return rows, y[rows], Splits(splits.name, splits.roles[:, rows])

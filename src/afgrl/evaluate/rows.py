@@ -33,7 +33,7 @@ def checked(embedding: Any, y: Any) -> tuple[Tensor, Tensor]:
     if labels.shape != (x.shape[0],):
         raise UserError(f"The embedding has {x.shape[0]} rows, but the labels' shape is {labels.shape}.")
     if labels.dtype.kind in "if" and not labels.min() >= 0:  # this way round NaN fails too
-        raise UserError(f"Labels are 0 or more, but there is a {labels.min()}; leave unlabelled nodes out.")
+        raise UserError(f"Labels are 0 or more, but there is a {labels.min()}; leave unlabeled nodes out.")
     classes = np.unique(labels, return_inverse=True)[1]
     return x, torch.from_numpy(classes).to(x.device, torch.int64)
 

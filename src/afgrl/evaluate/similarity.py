@@ -26,12 +26,12 @@ def similarity_scores(embedding: Any, y: Any, ks: Sequence[int] = (5, 10)) -> di
     if n < 2:
         raise UserError("Similarity needs at least two nodes, but the embedding has one row.")
     most = min(max(ks), n - 1)
-    index = _sparse_neighbours(x, most) if rows.is_sparse(x) else knn(x, x, most, diagonal="drop").index
+    index = _sparse_neighbors(x, most) if rows.is_sparse(x) else knn(x, x, most, diagonal="drop").index
     same = classes[index] == classes.unsqueeze(1)  # [n, most], nearest first
     return {f"sim@{k}": float(same[:, : min(k, n - 1)].double().mean()) for k in ks}
 
 
-def _sparse_neighbours(x: Tensor, k: int) -> Tensor:
+def _sparse_neighbors(x: Tensor, k: int) -> Tensor:
     """As ``ops.knn`` with ``diagonal="drop"``, by sparse products: [n, k]."""
     table = csr_to_scipy(unit_rows(x))
     columns = table.T.tocsr()

@@ -63,7 +63,7 @@ def build(run: Run, map_name: str, say: Callable[[str], None]) -> FastAPI:
     """The application with the run in memory."""
     nodes = Nodes.of(run)
     [name] = names_of([run])
-    data = safe_json({"live": True, "runs": [payload(run, name, map_name, say, neighbours=False)]}).encode()
+    data = safe_json({"live": True, "runs": [payload(run, name, map_name, say, neighbors=False)]}).encode()
     page = served()
     longest_body = 10_000 + 12 * len(nodes.ids)  # all rows, with room for the rest
     app = FastAPI(title="afgrl explore", docs_url=None, redoc_url=None, openapi_url=None)
@@ -88,9 +88,9 @@ def build(run: Run, map_name: str, say: Callable[[str], None]) -> FastAPI:
     def search(asked: Annotated[SearchFor, Query()]) -> dict[str, Any]:
         return {"ids": find(nodes, asked.text, asked.limit)}
 
-    @app.get("/api/neighbours")
-    def neighbours(asked: Annotated[NearestTo, Query()]) -> dict[str, Any]:
-        return {"id": asked.id, "neighbours": nearest(nodes, asked.id, asked.k)}
+    @app.get("/api/neighbors")
+    def neighbors(asked: Annotated[NearestTo, Query()]) -> dict[str, Any]:
+        return {"id": asked.id, "neighbors": nearest(nodes, asked.id, asked.k)}
 
     @app.post("/api/export")
     async def export(request: Request, _: Annotated[Parameters, Query()]) -> Response:

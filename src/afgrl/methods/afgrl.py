@@ -1,7 +1,7 @@
 """AFGRL: predict, for each node, the target vectors of its real positives (Lee, Lee and Park, AAAI 2022).
 
-Costs a step, for n nodes with f features, width d, k neighbours and M clusterings into K: products of
-n·f·d and n·d·predictor_width for the networks, n²·d for the neighbours (about 10/K of it where only the nearest
+Costs a step, for n nodes with f features, width d, k neighbors and M clusterings into K: products of
+n·f·d and n·d·predictor_width for the networks, n²·d for the neighbors (about 10/K of it where only the nearest
 clusters are looked into), n·M·K·d·kmeans_iters for the clusters (the last two only every ``refresh_every`` steps);
 memory n·(f + d + predictor_width), as afgrl.estimate has it.
 """
@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
-from afgrl.nn import Encoder, Normalisation, Predictor, Progress, Schedule, calibrate, follow, target_decay
+from afgrl.nn import Encoder, Normalization, Predictor, Progress, Schedule, calibrate, follow, target_decay
 from afgrl.ops import Aside, PairMatrix, Propagated, kmeans, pair_loss, pair_matrix, propagate, random_rows
 from afgrl.ops.kmeans_faiss import kmeans_faiss
 from afgrl.positives import (
@@ -42,7 +42,7 @@ Kept = TypeVar("Kept", Tensor, PairMatrix)
 # vectors more.
 SPARSE_FEATURES = 0.2
 # Citation graphs have 2.7 to 4.5 edges a node, co-author graphs 9 to 14.
-FEW_NEIGHBOURS = 6
+FEW_NEIGHBORS = 6
 # Nodes from which on a graph is large: two CPU cores would take more than a minute for one search of all pairs.
 LARGE = 50_000
 
@@ -52,7 +52,7 @@ class AFGRLConfig(Settings):
 
     What is left at None follows the graph: its features, degrees and size. Of sparse features (bags of words) each says
     much, so the node's own are kept beside the smoothed ones, and training soon has learned what there is: it only
-    drifts afterwards. Where nodes have few neighbours, a second hop tells more. Dense features are noisier before they
+    drifts afterwards. Where nodes have few neighbors, a second hop tells more. Dense features are noisier before they
     are smoothed and take longer (docs/deviations.md has the measurements). Large graphs save time where it costs least:
     half the epochs where features are sparse, and width where they are dense, which need their epochs.
     """
@@ -71,27 +71,27 @@ class AFGRLConfig(Settings):
     n_hops: int | None = Field(
         None, ge=0, description="0: SX, the GCN's own input; h: [X | SX | … | SʰX]; by default 0, 1 or 2"
     )
-    normalisation: Normalisation = Field("frozen", description="after each linear layer")
-    n_neighbors: int = Field(4, ge=1, description="neighbours in embedding space (k)")
+    normalization: Normalization = Field("frozen", description="after each linear layer")
+    n_neighbors: int = Field(4, ge=1, description="neighbors in embedding space (k)")
     search: Literal["auto", "exact", "clusters"] = Field(
         "auto",
-        description="where neighbours are looked for; auto: in the nearest clusters on a CPU beyond 50,000 nodes, "
+        description="where neighbors are looked for; auto: in the nearest clusters on a CPU beyond 50,000 nodes, "
         "if the rule of positives makes clusters",
     )
-    include_self: bool = Field(True, description="count the node itself as its first neighbour")
-    positives: Rule = Field("all", description="which neighbours become positives")
+    include_self: bool = Field(True, description="count the node itself as its first neighbor")
+    positives: Rule = Field("all", description="which neighbors become positives")
     n_clusters: int = Field(100, ge=1, description="clusters of each k-means run (K)")
     n_restarts: int = Field(5, ge=1, description="k-means runs (M)")
     kmeans_iters: int = Field(20, ge=1, description="iterations of a k-means run")
     kmeans_backend: Literal["torch", "faiss"] = Field("torch", description="faiss as the authors run it, on the CPU")
-    warm_start: bool = Field(True, description="start k-means from the last refresh's centres")
+    warm_start: bool = Field(True, description="start k-means from the last refresh's centers")
     refresh_every: int = Field(5, ge=1, description="steps between searches for positives")
     momentum: float = Field(0.9, ge=0, le=1, description="share the target keeps of itself in a step (τ)")
     schedule: Schedule = Field("cosine", description="how the momentum moves over training")
     loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is a mean over")
 
     def looks_into_clusters(self, n: int, device: torch.device) -> bool:
-        """Whether neighbours are looked for in the nearest clusters only."""
+        """Whether neighbors are looked for in the nearest clusters only."""
         wanted = self.search == "clusters" or (self.search == "auto" and n > LARGE and device.type == "cpu")
         return wanted and self.positives in CLUSTERED
 
@@ -99,7 +99,7 @@ class AFGRLConfig(Settings):
         large = graph.n > LARGE
         if graph.density >= SPARSE_FEATURES:
             fitting = {"n_hops": 0, "epochs": 2000, "n_components": 128 if large else 512}
-        elif graph.mean_degree >= FEW_NEIGHBOURS:
+        elif graph.mean_degree >= FEW_NEIGHBORS:
             fitting = {"n_hops": 1, "epochs": 150 if large else 300, "n_components": 512}
         else:
             fitting = {"n_hops": 2, "epochs": 50 if large else 100, "n_components": 512}
@@ -126,12 +126,12 @@ class AFGRLMethod(Method):
         assert n_hops is not None, "the settings must be adapted to a graph first"
         assert d
         assert hidden
-        self.encoder = Encoder(size.n_features * (n_hops + 1), d, config.n_layers, config.normalisation, rng)
-        self.predictor = Predictor(d, hidden, config.normalisation, rng)
+        self.encoder = Encoder(size.n_features * (n_hops + 1), d, config.n_layers, config.normalization, rng)
+        self.predictor = Predictor(d, hidden, config.normalization, rng)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
         self.pairs: Pairs | None = None  # the positives of the last refresh
         self.matrix: PairMatrix | None = None  # the same, for the loss
-        self.centres: Tensor | None = None  # [m, k, d], where the next k-means may start
+        self.centers: Tensor | None = None  # [m, k, d], where the next k-means may start
         self.age = 0  # steps since the last refresh
 
     def prepare(self, graph: Graph) -> Inputs:
@@ -146,7 +146,7 @@ class AFGRLMethod(Method):
         search, clustering = self._is_due(), Aside(rng.device)
         if search:
             with clustering:
-                rows = self._first_centres(inputs.propagated.x.shape[0], rng)
+                rows = self._first_centers(inputs.propagated.x.shape[0], rng)
         h = self.encoder(inputs.propagated)
         with torch.no_grad():
             t = self.target(inputs.propagated)
@@ -172,7 +172,7 @@ class AFGRLMethod(Method):
             return "reuse"
         if config.search == "clusters" and config.positives in CLUSTERED:  # whose sizes follow the data too
             return None
-        return "search" if self.centres is not None or config.positives not in CLUSTERED else "first search"
+        return "search" if self.centers is not None or config.positives not in CLUSTERED else "first search"
 
     def after_step(self, progress: Progress) -> None:
         self.age = 1 if self._is_due() else self.age + 1
@@ -186,10 +186,10 @@ class AFGRLMethod(Method):
         self.train(was_training)
         return h
 
-    def _first_centres(self, n: int, rng: torch.Generator) -> Tensor | None:
-        """The rows k-means starts from: [m, k]; none where it starts from the last centres, or is not run."""
+    def _first_centers(self, n: int, rng: torch.Generator) -> Tensor | None:
+        """The rows k-means starts from: [m, k]; none where it starts from the last centers, or is not run."""
         config = self.config
-        warm = config.warm_start and self.centres is not None
+        warm = config.warm_start and self.centers is not None
         if config.positives not in CLUSTERED or config.kmeans_backend == "faiss" or warm:
             return None
         return random_rows(n, min(config.n_clusters, n), config.n_restarts, rng)
@@ -202,13 +202,13 @@ class AFGRLMethod(Method):
         k, m, iters = min(config.n_clusters, t.shape[0]), config.n_restarts, config.kmeans_iters
         if config.kmeans_backend == "faiss":
             found = kmeans_faiss(F.normalize(t), k, n_restarts=m, n_iters=iters)
-            self.centres = found.centres
+            self.centers = found.centers
             return found.labels
-        centres = self.centres if rows is None else None
+        centers = self.centers if rows is None else None
         found = kmeans(
-            t, k, unit=True, n_restarts=m, n_iters=iters, rows=rows, centres=centres, precision=config.precision
+            t, k, unit=True, n_restarts=m, n_iters=iters, rows=rows, centers=centers, precision=config.precision
         )
-        self.centres = _in_place(self.centres, found.centres)
+        self.centers = _in_place(self.centers, found.centers)
         return found.labels
 
     def _keep_positives(self, h: Tensor, t: Tensor, edges: Tensor, labels: Tensor | None, clustering: Aside) -> None:
@@ -222,9 +222,9 @@ class AFGRLMethod(Method):
         groups = None
         if config.looks_into_clusters(n, h.device):
             assert labels is not None
-            assert self.centres is not None
+            assert self.centers is not None
             clustering.join()
-            groups = Groups(labels[0], self.centres[0])
+            groups = Groups(labels[0], self.centers[0])
         src, dst = nearest(h, t, config.n_neighbors, config.include_self, config.precision, groups)
         self.matrix = _in_place(self.matrix, pair_matrix(src, dst, n))  # sorts, while the clustering still runs
         clustering.join()
@@ -247,10 +247,10 @@ class AFGRLMethod(Method):
     def get_extra_state(self) -> dict[str, Any]:
         pairs = None if self.pairs is None else {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
         nodes = 0 if self.matrix is None else self.matrix.n
-        return {"pairs": pairs, "nodes": nodes, "centres": self.centres, "age": self.age}
+        return {"pairs": pairs, "nodes": nodes, "centers": self.centers, "age": self.age}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.centres, self.age = state["centres"], state["age"]
+        self.centers, self.age = state["centers"], state["age"]
         self.pairs = self.matrix = None
         if state["pairs"] is not None:
             self.pairs = Pairs(**state["pairs"])

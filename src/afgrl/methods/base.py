@@ -72,7 +72,7 @@ class Method(nn.Module, ABC):
         return rate
 
     def after_step(self, progress: Progress) -> None:
-        """Called after each optimiser step."""
+        """Called after each optimizer step."""
 
     def diagnostics(self) -> dict[str, float]:
         """What is worth a look beside the loss; a line of history.jsonl carries it."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods.base import NodeTable, Size
-from afgrl.ops import Neighbourhoods, lookup, negative_nodes, neighbourhoods, noise, skipgram_loss, uniform_walks
+from afgrl.ops import Neighborhoods, lookup, negative_nodes, neighborhoods, noise, skipgram_loss, uniform_walks
 
 # Nodes that all pairs of a walk share as negatives, weighted as if each had its own.
 NOISE = 64
@@ -44,7 +44,7 @@ class DeepWalkConfig(Settings):
 @dataclass(frozen=True, eq=False)
 class Inputs:
     graph: Graph
-    near: Neighbourhoods
+    near: Neighborhoods
     noise: Tensor  # [n] float64, which nodes negatives are drawn from
     fingerprint: int
 
@@ -58,12 +58,12 @@ class DeepWalkMethod(NodeTable):
     def __init__(self, config: DeepWalkConfig, size: Size, rng: torch.Generator) -> None:
         super().__init__(config, size, rng)
         shape = (size.n_nodes, config.n_components)
-        self.centre = nn.Parameter(0.01 * torch.randn(shape, generator=rng))  # near zero, where all pairs look alike
+        self.center = nn.Parameter(0.01 * torch.randn(shape, generator=rng))  # near zero, where all pairs look alike
         self.context = nn.Parameter(torch.zeros(shape))
         self.register_buffer("cursor", torch.zeros((), dtype=torch.int64))
 
     def prepare(self, graph: Graph) -> Inputs:
-        near = neighbourhoods(graph)
+        near = neighborhoods(graph)
         return Inputs(graph, near, noise(near.degree), graph.fingerprint)
 
     def begin(self, inputs: Inputs) -> None:
@@ -81,13 +81,13 @@ class DeepWalkMethod(NodeTable):
         self.cursor += config.batch_size
         walks = self.walks(inputs, turn * _stride(n) % n, rng)
         others = negative_nodes(inputs.noise, config.batch_size * NOISE, rng).view(config.batch_size, NOISE)
-        centre, context = lookup(self.centre, walks), lookup(self.context, walks)
-        return skipgram_loss(centre, context, lookup(self.context, others), config.window, config.n_negatives)
+        center, context = lookup(self.center, walks), lookup(self.context, walks)
+        return skipgram_loss(center, context, lookup(self.context, others), config.window, config.n_negatives)
 
     @torch.no_grad()
     def represent(self, inputs: Inputs) -> Tensor:
         """Zeros for a node without edges: no walk tells anything of it."""
-        return self.centre * (inputs.near.degree > 0).unsqueeze(1)
+        return self.center * (inputs.near.degree > 0).unsqueeze(1)
 
 
 def _stride(n: int) -> int:

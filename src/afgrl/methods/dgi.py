@@ -70,7 +70,7 @@ class Discriminator(nn.Module):
         self.weight = weight_matrix(width, width, rng)
         self.bias = nn.Parameter(torch.zeros(()))
 
-    def forward(self, real: Tensor, corrupted: Tensor, summarised: Tensor) -> Tensor:
-        """The cross-entropy of telling ``real`` from ``corrupted`` by a summary of the rows of ``summarised``."""
-        form = self.weight @ summarised.mean(0).sigmoid()
+    def forward(self, real: Tensor, corrupted: Tensor, summarized: Tensor) -> Tensor:
+        """The cross-entropy of telling ``real`` from ``corrupted`` by a summary of the rows of ``summarized``."""
+        form = self.weight @ summarized.mean(0).sigmoid()
         return (F.softplus(-(real @ form + self.bias)) + F.softplus(corrupted @ form + self.bias)).mean() / 2

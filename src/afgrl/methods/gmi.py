@@ -43,7 +43,7 @@ class GMIConfig(Settings):
 @dataclass(frozen=True, eq=False)
 class Inputs:
     gcn: GCNInputs
-    around: Tensor  # [e] weights of the mean over a node's neighbours
+    around: Tensor  # [e] weights of the mean over a node's neighbors
     edges: Tensor  # [2, e] int64
 
 

@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from afgrl.diffusion import heat, personalised_pagerank
+from afgrl.diffusion import heat, personalized_pagerank
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.dgi import DGIConfig, Discriminator, real_and_corrupted
@@ -25,7 +25,7 @@ from afgrl.ops import links_of
 
 
 class MVGRLConfig(DGIConfig):
-    diffusion: Literal["ppr", "heat"] = Field("ppr", description="personalised PageRank, or heat")
+    diffusion: Literal["ppr", "heat"] = Field("ppr", description="personalized PageRank, or heat")
     alpha: float = Field(0.2, gt=0, le=1, description="how often PageRank's walk returns home")
     time: float = Field(5.0, gt=0, description="for which heat flows")
     keep: int = Field(64, ge=1, description="entries of the diffusion that each node keeps, the largest")
@@ -55,7 +55,7 @@ class MVGRLMethod(Method):
         config = self.config
         edges = gcn_inputs(graph, to_sum_one=config.row_sums)
         if config.diffusion == "ppr":
-            matrix = personalised_pagerank(graph, config.alpha, config.keep)
+            matrix = personalized_pagerank(graph, config.alpha, config.keep)
         else:
             matrix = heat(graph, config.time, config.keep)
         return Inputs(edges, GCNInputs(edges.x, links_of(matrix), matrix.values()))

@@ -1,4 +1,4 @@
-"""node2vec: DeepWalk by walks that prefer to return (p) or to leave the neighbourhood they came from (q)
+"""node2vec: DeepWalk by walks that prefer to return (p) or to leave the neighborhood they came from (q)
 (Grover and Leskovec, node2vec: Scalable Feature Learning for Networks, KDD 2016).
 
 Costs as DeepWalk, and for each step of a walk a few binary searches among the edges; no table of second-order

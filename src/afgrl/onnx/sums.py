@@ -2,7 +2,7 @@
 
 What ONNX has for it does not serve: with two threads onnxruntime 1.31 loses summands in ScatterND where an index
 repeats (sums of 31 normal values were wrong by up to 5), and ScatterElements, which is right, takes 50 times as long as
-that and an index as large as the rows. So the rows lie in the order of their runs, and neighbours in a run are added in
+that and an index as large as the rows. So the rows lie in the order of their runs, and neighbors in a run are added in
 pairs until each run is one row, in as many rounds as the length of the longest has binary digits.
 """
 

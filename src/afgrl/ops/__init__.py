@@ -6,7 +6,7 @@ from afgrl.ops.contrast import info_nce
 from afgrl.ops.dispatch import Precision, is_fast
 from afgrl.ops.frozen_prelu import Norm, frozen_prelu
 from afgrl.ops.kmeans import Clusters, kmeans, random_rows
-from afgrl.ops.knn import Neighbours, knn
+from afgrl.ops.knn import Neighbors, knn
 from afgrl.ops.links import Links, edge_places, gather, gcn_weights, links, links_of
 from afgrl.ops.lookup import lookup
 from afgrl.ops.pairloss import PairMatrix, pair_loss, pair_matrix
@@ -14,7 +14,7 @@ from afgrl.ops.propagate import Propagated, features, hops, propagate, smoothing
 from afgrl.ops.reasons import ADJACENT, SAME_CLUSTER, reasons
 from afgrl.ops.skipgram import negative_nodes, noise, skipgram_loss
 from afgrl.ops.sparse_product import SparseBlocks
-from afgrl.ops.walks import Neighbourhoods, biased_walks, neighbourhoods, uniform_walks
+from afgrl.ops.walks import Neighborhoods, biased_walks, neighborhoods, uniform_walks
 
 __all__ = [
     "ADJACENT",
@@ -23,8 +23,8 @@ __all__ = [
     "Aside",
     "Clusters",
     "Links",
-    "Neighbourhoods",
-    "Neighbours",
+    "Neighborhoods",
+    "Neighbors",
     "Norm",
     "PairMatrix",
     "Precision",
@@ -46,7 +46,7 @@ __all__ = [
     "links_of",
     "lookup",
     "negative_nodes",
-    "neighbourhoods",
+    "neighborhoods",
     "noise",
     "pair_loss",
     "pair_matrix",

@@ -170,13 +170,13 @@ def _from_mean(
     unit: Tensor, precision: Precision, table: dict[Precision, dict[int, Tiles]], tiles: Tiles | None
 ) -> _FromMean:
     mean = unit.mean(0)
-    centred = unit - mean
-    offset = (centred * mean).sum(1) + (mean.square().sum() - 1) / 2
+    centered = unit - mean
+    offset = (centered * mean).sum(1) + (mean.square().sum() - 1) / 2
     d = unit.shape[1]
     if d <= WIDEST:  # held at once, which takes a power of two
-        centred = F.pad(centred, (0, max(WIDTH, triton.next_power_of_2(d)) - d))
-    size = tiles or table[precision][min(max(128, centred.shape[1]), WIDER)]
-    rows, _ = padded_rows(centred, precision, multiple=max(size.queries, size.keys), unit=False)
+        centered = F.pad(centered, (0, max(WIDTH, triton.next_power_of_2(d)) - d))
+    size = tiles or table[precision][min(max(128, centered.shape[1]), WIDER)]
+    rows, _ = padded_rows(centered, precision, multiple=max(size.queries, size.keys), unit=False)
     return _FromMean(mean, rows, _filled(offset, rows), len(unit), size)
 
 

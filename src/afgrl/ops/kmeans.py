@@ -19,13 +19,13 @@ BLOCK_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}  # of scores at a time
 @dataclass(frozen=True, eq=False)
 class Clusters:
     labels: Tensor  # [m, n] int64 or int32: the cluster of each row in each restart
-    centres: Tensor  # [m, k, d]
-    score: Tensor  # [m, n] x·c - |c|²/2 of each row with its own centre
+    centers: Tensor  # [m, k, d]
+    score: Tensor  # [m, n] x·c - |c|²/2 of each row with its own center
     square: Tensor | float  # the sum of |x|² over all rows
 
     @property
     def inertia(self) -> Tensor:
-        """The sum of squared distances to the own centre: [m], as precise as the products were."""
+        """The sum of squared distances to the own center: [m], as precise as the products were."""
         return self.square - 2 * self.score.sum(1)
 
 
@@ -37,7 +37,7 @@ def kmeans(
     n_restarts: int = 1,
     n_iters: int = 20,
     generator: torch.Generator | None = None,
-    centres: Tensor | None = None,
+    centers: Tensor | None = None,
     rows: Tensor | None = None,
     init: Literal["random", "k-means++"] = "random",
     until_stable: bool = False,
@@ -45,8 +45,8 @@ def kmeans(
 ) -> Clusters:
     """Lloyd's algorithm from ``n_restarts`` starts at once, on the rows of ``x``, or with ``unit`` on their directions.
 
-    Starts are ``centres`` where given (a warm start), or the ``rows`` of these numbers, [m, k], else rows drawn from
-    ``generator`` at random or by k-means++. A cluster that runs empty keeps its centre. ``until_stable`` ends a restart
+    Starts are ``centers`` where given (a warm start), or the ``rows`` of these numbers, [m, k], else rows drawn from
+    ``generator`` at random or by k-means++. A cluster that runs empty keeps its center. ``until_stable`` ends a restart
     as soon as no row changes its cluster. ``precision`` is that of the products on a GPU. The same input gives the same
     bits, on either device.
     """
@@ -55,57 +55,57 @@ def kmeans(
     kernels = takes_kernels(x) and init == "random" and not until_stable  # those two are for evaluation
     if unit and not kernels:
         x, unit = F.normalize(x), False
-    if centres is None:
+    if centers is None:
         if rows is None:
             assert generator is not None, "random starts need a generator"
             if init == "k-means++":
                 rows = _plus_plus(x, n_clusters, n_restarts, generator)
             else:
                 rows = random_rows(x.shape[0], n_clusters, n_restarts, generator)
-        centres = F.normalize(x[rows], dim=-1) if unit else x[rows]
+        centers = F.normalize(x[rows], dim=-1) if unit else x[rows]
     if until_stable:
-        return _settled(x, centres, n_iters)
+        return _settled(x, centers, n_iters)
     if kernels:
         from afgrl.ops.kmeans_triton import lloyd_kernel
 
-        return lloyd_kernel(x, centres, n_iters, unit=unit, precision=precision)
+        return lloyd_kernel(x, centers, n_iters, unit=unit, precision=precision)
     if is_fast() and not x.is_cuda:
         from afgrl.ops.kmeans_moving import lloyd_moving
 
-        return lloyd_moving(x, centres, n_iters)
-    return lloyd_reference(x, centres, n_iters)
+        return lloyd_moving(x, centers, n_iters)
+    return lloyd_reference(x, centers, n_iters)
 
 
-def lloyd_reference(x: Tensor, centres: Tensor, n_iters: int) -> Clusters:
-    """Assign every row, move every centre to the mean of its rows, and again."""
-    labels, best = assign(x, centres)
+def lloyd_reference(x: Tensor, centers: Tensor, n_iters: int) -> Clusters:
+    """Assign every row, move every center to the mean of its rows, and again."""
+    labels, best = assign(x, centers)
     for _ in range(n_iters):
-        centres = _means(x, labels, centres)
-        labels, best = assign(x, centres)
-    return Clusters(labels, centres, best.T, x.square().sum())
+        centers = _means(x, labels, centers)
+        labels, best = assign(x, centers)
+    return Clusters(labels, centers, best.T, x.square().sum())
 
 
-def _settled(x: Tensor, centres: Tensor, n_iters: int) -> Clusters:
+def _settled(x: Tensor, centers: Tensor, n_iters: int) -> Clusters:
     """The same, but a restart in which no row changed its cluster leaves the batch."""
-    centres = centres.clone()
-    labels, best = assign(x, centres)
-    moving = torch.arange(centres.shape[0], device=x.device)
+    centers = centers.clone()
+    labels, best = assign(x, centers)
+    moving = torch.arange(centers.shape[0], device=x.device)
     for _ in range(n_iters):
-        centres[moving] = _means(x, labels[moving], centres[moving])
-        new_labels, best[:, moving] = assign(x, centres[moving])
+        centers[moving] = _means(x, labels[moving], centers[moving])
+        new_labels, best[:, moving] = assign(x, centers[moving])
         changed = (new_labels != labels[moving]).any(1)
         labels[moving] = new_labels
         moving = moving[changed]
         if len(moving) == 0:
             break
-    return Clusters(labels, centres, best.T, x.square().sum())
+    return Clusters(labels, centers, best.T, x.square().sum())
 
 
-def assign(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest centre of each row in each restart, [m, n], and its score x·c - |c|²/2, [n, m]."""
-    m, k, d = centres.shape
-    # |x - c|² = |x|² - 2 (x·c - |c|²/2): the largest bracket is the nearest centre.
-    flat = centres.reshape(m * k, d)
+def assign(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
+    """The nearest center of each row in each restart, [m, n], and its score x·c - |c|²/2, [n, m]."""
+    m, k, d = centers.shape
+    # |x - c|² = |x|² - 2 (x·c - |c|²/2): the largest bracket is the nearest center.
+    flat = centers.reshape(m * k, d)
     half = flat.square().sum(1) / -2
     block = max(1, BLOCK_BYTES[x.device.type] // (4 * m * k))
     found = [torch.addmm(half, rows, flat.T).view(-1, m, k).max(dim=-1) for rows in x.split(block)]
@@ -113,8 +113,8 @@ def assign(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
     return label.T.contiguous(), best
 
 
-def _means(x: Tensor, labels: Tensor, centres: Tensor) -> Tensor:
-    m, k, d = centres.shape
+def _means(x: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
+    m, k, d = centers.shape
     if x.is_cuda:  # one product, which sums in one order; index_add_ there would add in any order
         belongs = x.new_zeros(m, k, x.shape[0]).scatter_(1, labels.unsqueeze(1), 1.0)
         members = belongs.sum(-1, keepdim=True)
@@ -126,7 +126,7 @@ def _means(x: Tensor, labels: Tensor, centres: Tensor) -> Tensor:
         for restart in own:
             flat.index_add_(0, restart, x)
         sums = flat.view(m, k, d)
-    return torch.where(members > 0, sums / members.clamp(min=1), centres)
+    return torch.where(members > 0, sums / members.clamp(min=1), centers)
 
 
 def random_rows(n: int, n_clusters: int, n_restarts: int, generator: torch.Generator) -> Tensor:
@@ -137,7 +137,7 @@ def random_rows(n: int, n_clusters: int, n_restarts: int, generator: torch.Gener
 
 def _plus_plus(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Generator) -> Tensor:
     """Greedy k-means++ (Arthur and Vassilvitskii 2007, section 3): of a few candidates drawn with probability
-    proportional to the squared distance to the nearest centre so far, the one that lowers the sum most."""
+    proportional to the squared distance to the nearest center so far, the one that lowers the sum most."""
     n, device = x.shape[0], x.device
     n_candidates = 2 + int(math.log(n_clusters))
     square = x.square().sum(1)
@@ -145,7 +145,7 @@ def _plus_plus(x: Tensor, n_clusters: int, n_restarts: int, generator: torch.Gen
     chosen = [torch.multinomial(everything, 1, generator=generator).squeeze(1)]  # each [m]
     nearest = _squared_distances(x, square, chosen[0])  # [m, n]
     for _ in range(n_clusters - 1):
-        # Rows that coincide with a centre have no weight; the floor lets fewer distinct rows than clusters pass.
+        # Rows that coincide with a center have no weight; the floor lets fewer distinct rows than clusters pass.
         weights = nearest + nearest.sum(1, keepdim=True).clamp(min=1e-12) * 1e-12
         candidates = torch.multinomial(weights, n_candidates, replacement=True, generator=generator)
         lowered = torch.minimum(

@@ -13,7 +13,7 @@ FIRST_SEED = 1234  # the authors': restart i starts from seed 1234 + i, the same
 
 
 def kmeans_faiss(x: Tensor, n_clusters: int, *, n_restarts: int, n_iters: int) -> Clusters:
-    """``n_restarts`` runs of ``faiss.Kmeans``. It learns from at most 256 rows a centre and splits large
+    """``n_restarts`` runs of ``faiss.Kmeans``. It learns from at most 256 rows a center and splits large
     clusters to fill empty ones; ours does neither."""
     try:
         import faiss
@@ -21,15 +21,15 @@ def kmeans_faiss(x: Tensor, n_clusters: int, *, n_restarts: int, n_iters: int) -
         raise UserError("kmeans_backend 'faiss' needs faiss: pip install 'afgrl[index]'.") from None
     faiss.omp_set_num_threads(torch.get_num_threads())  # with all cores of a large machine it crawls
     rows = np.ascontiguousarray(x.cpu().numpy(), dtype=np.float32)
-    labels, centres, distances = [], [], []
+    labels, centers, distances = [], [], []
     for restart in range(n_restarts):
         engine = faiss.Kmeans(rows.shape[1], n_clusters, niter=n_iters, seed=FIRST_SEED + restart)
         engine.train(rows)
         distance, label = engine.index.search(rows, 1)
         labels.append(label[:, 0])
-        centres.append(np.asarray(engine.centroids))
+        centers.append(np.asarray(engine.centroids))
         distances.append(distance[:, 0])
-    found = (torch.from_numpy(np.stack(parts)).to(x.device) for parts in (labels, centres, distances))
+    found = (torch.from_numpy(np.stack(parts)).to(x.device) for parts in (labels, centers, distances))
     own, middle, far = found
     square = x.square().sum(1)
     return Clusters(own, middle, (square - far) / 2, square.sum())

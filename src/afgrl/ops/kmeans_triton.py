@@ -1,6 +1,6 @@
-"""Lloyd's algorithm on a GPU: all restarts at once, three kernels an iteration, nothing of size rows × centres.
+"""Lloyd's algorithm on a GPU: all restarts at once, three kernels an iteration, nothing of size rows × centers.
 
-The assignment is a product whose tiles end as one label a row. The new centres are a product as well, of the rows
+The assignment is a product whose tiles end as one label a row. The new centers are a product as well, of the rows
 with ones and zeros made on the fly from the labels: on matrix units that is faster than adding rows one by one, and
 without atomics the same numbers come out every time.
 """
@@ -20,7 +20,7 @@ from afgrl.ops.dispatch import Precision
 from afgrl.ops.kmeans import Clusters
 from afgrl.ops.rows_triton import DOT, INTERPRETED, padded_rows, tiled
 
-CENTRES = 128  # in a tile, or as many as there are
+CENTERS = 128  # in a tile, or as many as there are
 LANES = 5  # streams for groups of restarts
 DEPTH = {"float32": 32, "tf32": 32, "bf16": 64}  # columns in a step of the assignment's product
 
@@ -47,20 +47,20 @@ TILES: dict[Precision, Tiles] = {
 
 
 def lloyd_kernel(
-    x: Tensor, centres: Tensor, n_iters: int, *, unit: bool, precision: Precision, tiles: Tiles | None = None
+    x: Tensor, centers: Tensor, n_iters: int, *, unit: bool, precision: Precision, tiles: Tiles | None = None
 ) -> Clusters:
     """As ``lloyd_reference``, of the rows of ``x`` or of their directions; labels are int32."""
     size = tiles or TILES[precision]
-    (n, _), (m, k, _) = x.shape, centres.shape
+    (n, _), (m, k, _) = x.shape, centers.shape
     rows, inverse = padded_rows(x, precision, multiple=max(size.assign_rows, size.sum_rows), unit=unit)
-    tile = min(CENTRES, max(16, triton.next_power_of_2(k)))
+    tile = min(CENTERS, max(16, triton.next_power_of_2(k)))
     padded_k = triton.cdiv(k, tile) * tile
     work = _Work(
         rows=rows,
-        centres=centres.clone(memory_format=torch.contiguous_format),
+        centers=centers.clone(memory_format=torch.contiguous_format),
         labels=torch.empty(m, rows.shape[0], dtype=torch.int32, device=x.device),
         score=torch.empty(m, n, device=x.device),
-        # What the products read of the centres; those that fill up a tile must never win.
+        # What the products read of the centers; those that fill up a tile must never win.
         flat=rows.new_zeros(m, padded_k, rows.shape[1]),
         half=torch.full((m, padded_k), 3e38, device=x.device),
     )
@@ -72,7 +72,7 @@ def lloyd_kernel(
             _lloyd(work.part(slice(lane * m // lanes, (lane + 1) * m // lanes)), n_iters, precision, size, tile, m)
     for aside in asides:
         aside.join()
-    return Clusters(work.labels[:, :n], work.centres, work.score, float(n) if unit else inverse.pow(-2).sum())
+    return Clusters(work.labels[:, :n], work.centers, work.score, float(n) if unit else inverse.pow(-2).sum())
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class _Work:
     """What a group of restarts reads and writes."""
 
     rows: Tensor  # [n_padded, width], which all groups share
-    centres: Tensor  # [m, k, d]
+    centers: Tensor  # [m, k, d]
     labels: Tensor  # [m, n_padded] int32
     score: Tensor  # [m, n]
-    flat: Tensor  # [m, padded_k, width] the centres as the products read them
+    flat: Tensor  # [m, padded_k, width] the centers as the products read them
     half: Tensor  # [m, padded_k] |c|²/2
 
     def part(self, restarts: slice) -> _Work:
@@ -92,8 +92,8 @@ class _Work:
 
 
 def _lloyd(work: _Work, n_iters: int, precision: Precision, size: Tiles, tile: int, all_restarts: int) -> None:
-    rows, centres, labels, score, flat, half = (getattr(work, field.name) for field in fields(work))
-    (n_padded, width), (m, k, d), n, padded_k = rows.shape, centres.shape, score.shape[1], flat.shape[1]
+    rows, centers, labels, score, flat, half = (getattr(work, field.name) for field in fields(work))
+    (n_padded, width), (m, k, d), n, padded_k = rows.shape, centers.shape, score.shape[1], flat.shape[1]
     columns = math.gcd(width, size.sum_columns)
     grid = (m * padded_k // tile, width // columns)
     parts = max(1, min(size.sum_programs * m // (all_restarts * grid[0] * grid[1]), n_padded // size.sum_rows))
@@ -103,8 +103,8 @@ def _lloyd(work: _Work, n_iters: int, precision: Precision, size: Tiles, tile: i
     dot = {"DOT": DOT[precision], "WIDEN": INTERPRETED}
 
     def move(parts: int) -> None:
-        _centres[(m * k,)](
-            sums, members, centres, flat, half, k, d, padded_k, width, m * padded_k, PARTS=parts,
+        _centers[(m * k,)](
+            sums, members, centers, flat, half, k, d, padded_k, width, m * padded_k, PARTS=parts,
             BLOCK=triton.next_power_of_2(width),
         )  # fmt: skip
 
@@ -134,13 +134,13 @@ def _assign(
     rows, flat, half, labels_to, score_to, n, n_padded, k, padded_k, width,
     BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_D: tl.constexpr, DOT: tl.constexpr, WIDEN: tl.constexpr,
 ):  # fmt: skip
-    """The nearest centre of a tile of rows in one restart: |x - c|² is least where x·c - |c|²/2 is largest."""
+    """The nearest center of a tile of rows in one restart: |x - c|² is least where x·c - |c|²/2 is largest."""
     row = tl.program_id(0) * BLOCK_R + tl.arange(0, BLOCK_R)
     restart = tl.program_id(1)
     best = tl.full([BLOCK_R], float("-inf"), tl.float32)
     label = tl.zeros([BLOCK_R], tl.int32)
     for first in range(0, k, BLOCK_C):
-        centre = restart * padded_k + first + tl.arange(0, BLOCK_C)
+        center = restart * padded_k + first + tl.arange(0, BLOCK_C)
         product = tl.zeros([BLOCK_R, BLOCK_C], tl.float32)
         for start in range(0, width, BLOCK_D):
             a = rows.load([tl.program_id(0) * BLOCK_R, start])
@@ -148,7 +148,7 @@ def _assign(
             if WIDEN:
                 a, b = a.to(tl.float32), b.to(tl.float32)
             product = tl.dot(a, tl.trans(b), product, input_precision=DOT)
-        here, at = tl.max(product - tl.load(half + centre)[None, :], 1, return_indices=True)
+        here, at = tl.max(product - tl.load(half + center)[None, :], 1, return_indices=True)
         label = tl.where(here > best, first + at, label)
         best = tl.maximum(here, best)
     tl.store(labels_to + restart * n_padded + row, label)
@@ -157,13 +157,13 @@ def _assign(
 
 @triton.jit
 def _sums(
-    rows, labels, sums_to, members_to, n, n_padded, rows_each, padded_k, width, all_centres,
+    rows, labels, sums_to, members_to, n, n_padded, rows_each, padded_k, width, all_centers,
     BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_D: tl.constexpr, DOT: tl.constexpr, WIDEN: tl.constexpr,
 ):  # fmt: skip
-    """Sums over a part of the rows, of a tile of centres and a tile of columns, and how many rows there were."""
+    """Sums over a part of the rows, of a tile of centers and a tile of columns, and how many rows there were."""
     tile, part = tl.program_id(0), tl.program_id(2)
     restart = tile * BLOCK_C // padded_k
-    centre = tile * BLOCK_C % padded_k + tl.arange(0, BLOCK_C)
+    center = tile * BLOCK_C % padded_k + tl.arange(0, BLOCK_C)
     column = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     total = tl.zeros([BLOCK_C, BLOCK_D], tl.float32)
     members = tl.zeros([BLOCK_C, BLOCK_R], tl.int32)
@@ -175,40 +175,40 @@ def _sums(
         following = tl.load(
             label_at + start + BLOCK_R, mask=row + BLOCK_R < last, other=-1
         )  # while this one multiplies
-        belongs = (centre[:, None] == label[None, :]) & (row < n)[None, :]
+        belongs = (center[:, None] == label[None, :]) & (row < n)[None, :]
         x = rows.load([start, tl.program_id(1) * BLOCK_D])
         if WIDEN:
             x = x.to(tl.float32)
         total = tl.dot(belongs.to(x.dtype), x, total, input_precision=DOT)
         members += belongs.to(tl.int32)
         label = following
-    at = part.to(tl.int64) * all_centres + tile * BLOCK_C + tl.arange(0, BLOCK_C)
+    at = part.to(tl.int64) * all_centers + tile * BLOCK_C + tl.arange(0, BLOCK_C)
     tl.store(sums_to + at[:, None] * width + column[None, :], total)
     if tl.program_id(1) == 0:
         tl.store(members_to + at, tl.sum(members, 1).to(tl.float32))
 
 
 @triton.jit
-def _centres(
-    sums, members, centres, flat_to, half_to, k, d, padded_k, width, all_centres,
+def _centers(
+    sums, members, centers, flat_to, half_to, k, d, padded_k, width, all_centers,
     PARTS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One new centre from the sums of all parts (none: the centre stays), and what the product needs of it."""
+    """One new center from the sums of all parts (none: the center stays), and what the product needs of it."""
     restart, at = tl.program_id(0) // k, tl.program_id(0) % k
     padded = restart * padded_k + at
     column = tl.arange(0, BLOCK)
-    centre_at = centres + tl.program_id(0).to(tl.int64) * d + column
-    centre = tl.load(centre_at, mask=column < d, other=0.0)
+    center_at = centers + tl.program_id(0).to(tl.int64) * d + column
+    center = tl.load(center_at, mask=column < d, other=0.0)
     if PARTS > 0:
         total = tl.zeros([BLOCK], tl.float32)
         count = 0.0
         for part in range(PARTS):
-            from_here = part * all_centres + padded
+            from_here = part * all_centers + padded
             total += tl.load(sums + from_here.to(tl.int64) * width + column, mask=column < width, other=0.0)
             count += tl.load(members + from_here)
-        centre = tl.where(count > 0, total / tl.maximum(count, 1.0), centre)
-        tl.store(centre_at, centre, mask=column < d)
-    rounded = centre.to(flat_to.dtype.element_ty)
+        center = tl.where(count > 0, total / tl.maximum(count, 1.0), center)
+        tl.store(center_at, center, mask=column < d)
+    rounded = center.to(flat_to.dtype.element_ty)
     tl.store(flat_to + padded.to(tl.int64) * width + column, rounded, mask=column < width)
-    # Of the rounded centre, which is the one that rows are compared with.
+    # Of the rounded center, which is the one that rows are compared with.
     tl.store(half_to + padded, tl.sum(rounded.to(tl.float32) * rounded.to(tl.float32), 0) / 2)

@@ -1,4 +1,4 @@
-"""Nearest neighbours by cosine, looked for in the nearest clusters only: for graphs too large to compare all."""
+"""Nearest neighbors by cosine, looked for in the nearest clusters only: for graphs too large to compare all."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
-from afgrl.ops.knn import BLOCK_BYTES, Diagonal, Neighbours
+from afgrl.ops.knn import BLOCK_BYTES, Diagonal, Neighbors
 
 PROBES = 4  # clusters that a query looks into
 
 
 def knn_in_clusters(
-    query: Tensor, key: Tensor, k: int, labels: Tensor, centres: Tensor, *, diagonal: Diagonal, probes: int = PROBES
-) -> Neighbours:
+    query: Tensor, key: Tensor, k: int, labels: Tensor, centers: Tensor, *, diagonal: Diagonal, probes: int = PROBES
+) -> Neighbors:
     """As ``knn`` of equally many queries and keys, but query i finds only the keys of its own cluster ``labels[i]``
-    and of those that its direction is nearest to by their ``centres``, ``probes`` in all; or all keys, where these
+    and of those that its direction is nearest to by their ``centers``, ``probes`` in all; or all keys, where these
     clusters hold too few."""
     n = len(labels)
     if query.shape != key.shape or labels.shape != (n,) or n != len(key):
         raise UserError("Queries, keys and labels must be of the same nodes.")
     query, key = F.normalize(query), F.normalize(key)
-    asks = _looks_into(query, labels, centres, probes, k + (diagonal == "drop"))
+    asks = _looks_into(query, labels, centers, probes, k + (diagonal == "drop"))
     index = torch.zeros(n, k, dtype=torch.int64, device=query.device)
     similarity = query.new_full((n, k), -torch.inf)
     for cluster, asked in enumerate(asks.T):
@@ -39,16 +39,16 @@ def knn_in_clusters(
             index[rows] = torch.cat([index[rows], own[best.indices]], 1).gather(1, place)
     if diagonal == "first":  # where it stands for itself, so that nothing is nearer
         similarity[:, 0] = (query * key).sum(1)
-    return Neighbours(index, similarity)
+    return Neighbors(index, similarity)
 
 
-def _looks_into(query: Tensor, labels: Tensor, centres: Tensor, probes: int, least: int) -> Tensor:
+def _looks_into(query: Tensor, labels: Tensor, centers: Tensor, probes: int, least: int) -> Tensor:
     """Which clusters each query looks into: [n, clusters]."""
-    near = query @ F.normalize(centres).T
+    near = query @ F.normalize(centers).T
     near.scatter_(1, labels.long().unsqueeze(1), torch.inf)
-    nearest = near.topk(min(probes, len(centres)), dim=1).indices
+    nearest = near.topk(min(probes, len(centers)), dim=1).indices
     asks = torch.zeros_like(near, dtype=torch.bool).scatter_(1, nearest, True)
-    sizes = torch.bincount(labels, minlength=len(centres))
+    sizes = torch.bincount(labels, minlength=len(centers))
     asks[sizes[nearest].sum(1) < least] = True
     return asks
 

@@ -45,7 +45,7 @@ def knn_kernel(
 ) -> tuple[Tensor, Tensor]:
     """Index [q, k] int64 and cosine [q, k] of the k nearest keys, nearest first."""
     if k > KERNEL_HOLDS:
-        raise AfgrlError(f"The k-NN kernel holds up to {KERNEL_HOLDS} neighbours, not {k}.")
+        raise AfgrlError(f"The k-NN kernel holds up to {KERNEL_HOLDS} neighbors, not {k}.")
     size = tiles or TILES[precision][query.shape[1] >= WIDE]
     query, key = query.contiguous(), key.contiguous()
     n_query, n_key = query.shape[0], key.shape[0]

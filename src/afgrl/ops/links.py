@@ -17,7 +17,7 @@ from afgrl.graph import Graph
 from afgrl.ops.dispatch import takes_kernels
 from afgrl.ops.propagate import relative_weights, smoothing
 
-PIECE = 64  # entries; a node of thousands of neighbours shall not be waited for when all others are done
+PIECE = 64  # entries; a node of thousands of neighbors shall not be waited for when all others are done
 
 
 class Pieces(NamedTuple):

@@ -10,7 +10,7 @@ from torch import Tensor
 from afgrl.ops.links import Pieces
 from afgrl.ops.rows_triton import INTERPRETED
 
-# Of a tile. A block of columns of all rows stays in the L2 cache, from which every neighbour is read.
+# Of a tile. A block of columns of all rows stays in the L2 cache, from which every neighbor is read.
 COLUMNS, ENTRIES, WARPS = 512 if INTERPRETED else 128, 8, 1
 
 

@@ -1,4 +1,4 @@
-"""Why a neighbour is a positive: the graph says so, or a clustering."""
+"""Why a neighbor is a positive: the graph says so, or a clustering."""
 
 from __future__ import annotations
 

@@ -9,20 +9,20 @@ from torch.nn import functional as F
 NOISE_POWER = 0.75  # of the degree (Mikolov et al. 2013, section 2.2)
 
 
-def skipgram_loss(centre: Tensor, context: Tensor, negatives: Tensor, window: int, n_negatives: int = 5) -> Tensor:
+def skipgram_loss(center: Tensor, context: Tensor, negatives: Tensor, window: int, n_negatives: int = 5) -> Tensor:
     """Of every ordered pair of positions (i, j) of a walk with 0 < |i - j| <= window, the mean of
-    -log σ(centre_i·context_j), and ``n_negatives`` times the mean of -log σ(-centre_i·negative).
+    -log σ(center_i·context_j), and ``n_negatives`` times the mean of -log σ(-center_i·negative).
 
-    ``centre`` and ``context`` are [b, l, d], the vectors of the nodes the walks pass. ``negatives`` are m context
+    ``center`` and ``context`` are [b, l, d], the vectors of the nodes the walks pass. ``negatives`` are m context
     vectors shared by the pairs of a walk, [b, m, d], or by all pairs, [m, d]: in expectation as if ``n_negatives`` were
     drawn for each pair, and one product serves for all. Those of a walk reach more nodes in a step, so its gradient has
     less noise. A node met twice is paired with itself, as in word2vec.
     """
-    pairs = band(centre.shape[1], window, centre.device)  # [l, l]
+    pairs = band(center.shape[1], window, center.device)  # [l, l]
     n_pairs = pairs.sum(1)  # [l]
-    together = F.softplus(-(centre @ context.mT)) * pairs  # -log σ(x) = softplus(-x), [b, l, l]
-    apart = F.softplus(centre @ negatives.mT).mean(2) * n_pairs  # [b, l]
-    return (together.sum() + n_negatives * apart.sum()) / (len(centre) * n_pairs.sum()).clamp(min=1)
+    together = F.softplus(-(center @ context.mT)) * pairs  # -log σ(x) = softplus(-x), [b, l, l]
+    apart = F.softplus(center @ negatives.mT).mean(2) * n_pairs  # [b, l]
+    return (together.sum() + n_negatives * apart.sum()) / (len(center) * n_pairs.sum()).clamp(min=1)
 
 
 def band(length: int, window: int, device: torch.device) -> Tensor:

@@ -3,7 +3,7 @@
 ``S(XW) = (SX)W``, but S and X are far sparser than SX: on CS they hold 1.3 million non-zeros together, SX 8.3
 million and the dense table 125 million. So the factors are kept apart and applied right to left.
 
-A sparse row times W is a weighted sum of rows of W, which is what ``embedding_bag`` is: its vectorised kernel runs
+A sparse row times W is a weighted sum of rows of W, which is what ``embedding_bag`` is: its vectorized kernel runs
 here two to three times faster than the CSR product (MKL), and than two threads of scipy. A row is summed by one
 thread in the order of its columns, so the bits depend neither on the call nor on the number of threads.
 """

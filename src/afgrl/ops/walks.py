@@ -1,4 +1,4 @@
-"""Random walks, many at once, over the lists of neighbours.
+"""Random walks, many at once, over the lists of neighbors.
 
 Every shape and the number of kernels follow from the arguments, never from what is drawn, and nothing is read back from
 a GPU: walks can be recorded together with the training step that uses them.
@@ -22,11 +22,11 @@ MAX_TRIES = 128  # enough for that with q from 1/19 to 19; node2vec's own grid, 
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbourhoods:
-    """The neighbours of every node; those of node i are ``node[start[i]:start[i + 1]]``."""
+class Neighborhoods:
+    """The neighbors of every node; those of node i are ``node[start[i]:start[i + 1]]``."""
 
     start: Tensor  # [n + 1] int64
-    node: Tensor  # [e] int64, ascending within a neighbourhood
+    node: Tensor  # [e] int64, ascending within a neighborhood
     key: Tensor  # [e] int64, ascending: i * n + node, where one binary search finds any edge
     ahead: Tensor | None = None  # [e + 1] float64: the weights of all entries before each; None: all alike
 
@@ -45,52 +45,52 @@ class Neighbourhoods:
         return position, self.key[position.clamp(max=len(self.key) - 1)] == wanted
 
     def pick(self, first: Tensor, slot: Tensor) -> Tensor:
-        """The neighbour ``slot`` places after ``first``; some node where that is beyond the last one."""
+        """The neighbor ``slot`` places after ``first``; some node where that is beyond the last one."""
         return self.node[(first + slot).clamp(max=len(self.node) - 1)]
 
 
-def neighbourhoods(graph: Graph) -> Neighbourhoods:
+def neighborhoods(graph: Graph) -> Neighborhoods:
     source, target = graph.edge_index
     nodes = torch.arange(graph.n + 1, device=source.device)
     ahead = None
     if graph.edge_weight is not None:  # on the CPU, where sums have one order
         ahead = F.pad(graph.edge_weight.cpu().double().cumsum(0), (1, 0)).to(source.device)
-    return Neighbourhoods(torch.searchsorted(source, nodes), target, source * graph.n + target, ahead)
+    return Neighborhoods(torch.searchsorted(source, nodes), target, source * graph.n + target, ahead)
 
 
-def uniform_walks(neighbourhoods: Neighbourhoods, begin: Tensor, length: int, rng: torch.Generator) -> Tensor:
-    """From every node of ``begin``, [b], a walk to neighbours drawn uniformly (DeepWalk), or by the weights of the
+def uniform_walks(neighborhoods: Neighborhoods, begin: Tensor, length: int, rng: torch.Generator) -> Tensor:
+    """From every node of ``begin``, [b], a walk to neighbors drawn uniformly (DeepWalk), or by the weights of the
     edges where these have some: [b, length] int64.
 
-    A node without neighbours stays where it is.
+    A node without neighbors stays where it is.
     """
-    if len(neighbourhoods.node) == 0:
+    if len(neighborhoods.node) == 0:
         return begin.unsqueeze(1).repeat(1, length)
     draws = torch.rand(length - 1, len(begin), generator=rng, device=begin.device)
-    if takes_kernels(begin) and neighbourhoods.ahead is None:
+    if takes_kernels(begin) and neighborhoods.ahead is None:
         from afgrl.ops.walks_triton import uniform_kernel
 
-        return uniform_kernel(neighbourhoods, begin, draws)
-    return uniform_reference(neighbourhoods, begin, draws)
+        return uniform_kernel(neighborhoods, begin, draws)
+    return uniform_reference(neighborhoods, begin, draws)
 
 
-def uniform_reference(neighbourhoods: Neighbourhoods, begin: Tensor, draws: Tensor) -> Tensor:
+def uniform_reference(neighborhoods: Neighborhoods, begin: Tensor, draws: Tensor) -> Tensor:
     """The walks that ``draws`` [length - 1, b] lead to."""
     walk = [begin]
     for draw in draws:
         current = walk[-1]
-        first, degree = _row(neighbourhoods, current)
-        if neighbourhoods.ahead is None:
-            following = neighbourhoods.pick(first, _slot(draw * degree, degree))
+        first, degree = _row(neighborhoods, current)
+        if neighborhoods.ahead is None:
+            following = neighborhoods.pick(first, _slot(draw * degree, degree))
         else:
-            low, whole = _span(neighbourhoods.ahead, first, degree)
-            following = neighbourhoods.node[_place(neighbourhoods.ahead, low + draw * whole, first, degree)]
+            low, whole = _span(neighborhoods.ahead, first, degree)
+            following = neighborhoods.node[_place(neighborhoods.ahead, low + draw * whole, first, degree)]
         walk.append(torch.where(degree > 0, following, current))
     return torch.stack(walk, dim=1)
 
 
 def biased_walks(
-    neighbourhoods: Neighbourhoods,
+    neighborhoods: Neighborhoods,
     begin: Tensor,
     length: int,
     p: float,
@@ -98,33 +98,33 @@ def biased_walks(
     rng: torch.Generator,
     tries: int | None = None,
 ) -> Tensor:
-    """Walks as node2vec's: [b, length] int64. From ``previous`` at ``current`` the weight of a neighbour is 1/p if it
+    """Walks as node2vec's: [b, length] int64. From ``previous`` at ``current`` the weight of a neighbor is 1/p if it
     is ``previous``, 1 if it is adjacent to ``previous``, else 1/q; times the weight of the edge where edges have some.
-    A node without neighbours stays where it is.
+    A node without neighbors stays where it is.
 
-    Neighbours are proposed and accepted or not, ``tries`` of them at once, so that no table of weights is needed. A
+    Neighbors are proposed and accepted or not, ``tries`` of them at once, so that no table of weights is needed. A
     proposal is accepted with a chance of at least a = min(q, 1/q), whatever p; if none is, the first is taken. A step's
     distribution is thus off by less than (1 - a)^tries, which is below 1/1000 by default.
     """
     if not (p > 0 and q > 0):
         raise UserError(f"The weights of a walk, p and q, must be above 0, but they are {p} and {q}.")
-    if len(neighbourhoods.node) == 0:
+    if len(neighborhoods.node) == 0:
         return begin.unsqueeze(1).repeat(1, length)
     tries = tries_needed(q) if tries is None else tries
     draws = torch.rand(length - 1, 2, tries, len(begin), generator=rng, device=begin.device)
-    if takes_kernels(begin) and neighbourhoods.ahead is None:
+    if takes_kernels(begin) and neighborhoods.ahead is None:
         from afgrl.ops.walks_triton import biased_kernel
 
-        return biased_kernel(neighbourhoods, begin, draws, p, q)
-    return biased_reference(neighbourhoods, begin, draws, p, q)
+        return biased_kernel(neighborhoods, begin, draws, p, q)
+    return biased_reference(neighborhoods, begin, draws, p, q)
 
 
-def biased_reference(neighbourhoods: Neighbourhoods, begin: Tensor, draws: Tensor, p: float, q: float) -> Tensor:
+def biased_reference(neighborhoods: Neighborhoods, begin: Tensor, draws: Tensor, p: float, q: float) -> Tensor:
     """The walks that ``draws`` [length - 1, 2, tries, b] lead to."""
-    # Where nothing came before, the walk came from where it is: then every neighbour is adjacent and weighs the same.
+    # Where nothing came before, the walk came from where it is: then every neighbor is adjacent and weighs the same.
     walk = [begin, begin]
     for drawn in draws:
-        walk.append(_second_order(neighbourhoods, walk[-2], walk[-1], p, q, drawn))
+        walk.append(_second_order(neighborhoods, walk[-2], walk[-1], p, q, drawn))
     return torch.stack(walk[1:], dim=1)
 
 
@@ -137,47 +137,47 @@ def tries_needed(q: float) -> int:
 
 
 def _second_order(
-    neighbourhoods: Neighbourhoods, previous: Tensor, current: Tensor, p: float, q: float, draws: Tensor
+    neighborhoods: Neighborhoods, previous: Tensor, current: Tensor, p: float, q: float, draws: Tensor
 ) -> Tensor:
-    """One step, [b], by throwing darts, ``draws`` [2, tries, b], at a line of the neighbours of ``current``.
+    """One step, [b], by throwing darts, ``draws`` [2, tries, b], at a line of the neighbors of ``current``.
 
-    ``previous`` takes 1/p of it, each other neighbour max(1, 1/q) of which only its own weight counts as a hit. So the
+    ``previous`` takes 1/p of it, each other neighbor max(1, 1/q) of which only its own weight counts as a hit. So the
     way back, one edge that may weigh much more or less than all others, costs no rejections.
     """
-    first, degree = _row(neighbourhoods, current)
-    position, returns = neighbourhoods.find(current, previous)  # a directed edge has no way back
+    first, degree = _row(neighborhoods, current)
+    position, returns = neighborhoods.find(current, previous)  # a directed edge has no way back
     tallest = max(1.0, 1 / q)
-    if neighbourhoods.ahead is None:
+    if neighborhoods.ahead is None:
         others, back = degree - returns.long(), returns / p
         dart = draws[0] * (back + tallest * others)  # [tries, b]
         slot = _slot((dart - back) / tallest, others)
         slot += returns & (first + slot >= position)  # the others are numbered without the previous node
-        candidate = neighbourhoods.pick(first, slot)
+        candidate = neighborhoods.pick(first, slot)
     else:
-        ahead = neighbourhoods.ahead
+        ahead = neighborhoods.ahead
         low, whole = _span(ahead, first, degree)
-        before = ahead[position.clamp(max=len(ahead) - 2)]  # of the previous node, where it is a neighbour
+        before = ahead[position.clamp(max=len(ahead) - 2)]  # of the previous node, where it is a neighbor
         returning = returns * (ahead[(position + 1).clamp(max=len(ahead) - 1)] - before)
         back = returning / p
         dart = draws[0] * (back + tallest * (whole - returning))
         target = low + (dart - back) / tallest
         target += (returns & (target >= before)) * returning
-        candidate = neighbourhoods.node[_place(ahead, target, first, degree)]
-    weight = torch.where(neighbourhoods.find(previous, candidate)[1], 1.0, 1 / q)
+        candidate = neighborhoods.node[_place(ahead, target, first, degree)]
+    weight = torch.where(neighborhoods.find(previous, candidate)[1], 1.0, 1 / q)
     home = dart < back
     accepted = home | (draws[1] * tallest < weight)
     choice = torch.where(home, previous, candidate).gather(0, accepted.byte().argmax(0, keepdim=True))
     return torch.where(degree > 0, choice.squeeze(0), current)
 
 
-def _row(neighbourhoods: Neighbourhoods, node: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the neighbours of each node begin, and how many there are."""
-    first = neighbourhoods.start[node]
-    return first, neighbourhoods.start[node + 1] - first
+def _row(neighborhoods: Neighborhoods, node: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the neighbors of each node begin, and how many there are."""
+    first = neighborhoods.start[node]
+    return first, neighborhoods.start[node + 1] - first
 
 
 def _span(ahead: Tensor, first: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the weights of neighbourhoods begin on the line of all of them, and how long each is."""
+    """Where the weights of neighborhoods begin on the line of all of them, and how long each is."""
     low = ahead[first]
     return low, ahead[first + degree] - low
 

@@ -8,31 +8,31 @@ import triton.language as tl
 from torch import Tensor
 
 from afgrl.ops.rows_triton import INTERPRETED
-from afgrl.ops.walks import Neighbourhoods
+from afgrl.ops.walks import Neighborhoods
 
 # Of a program. A walk waits for memory at every step, so the fewer share a program, the more programs wait at once.
 WALKS = 64 if INTERPRETED else 32
 BIASED_WALKS = 64 if INTERPRETED else 2
 
 
-def uniform_kernel(neighbourhoods: Neighbourhoods, begin: Tensor, draws: Tensor) -> Tensor:
+def uniform_kernel(neighborhoods: Neighborhoods, begin: Tensor, draws: Tensor) -> Tensor:
     """The walks that ``draws`` [length - 1, b] lead to: [b, length]."""
     length, b = draws.shape[0] + 1, len(begin)
     walks = torch.empty(b, length, dtype=torch.int64, device=begin.device)
     _uniform[(triton.cdiv(b, WALKS),)](
-        neighbourhoods.start, neighbourhoods.node, begin.contiguous(), draws, walks, b, length, WALKS=WALKS, num_warps=1
+        neighborhoods.start, neighborhoods.node, begin.contiguous(), draws, walks, b, length, WALKS=WALKS, num_warps=1
     )
     return walks
 
 
-def biased_kernel(neighbourhoods: Neighbourhoods, begin: Tensor, draws: Tensor, p: float, q: float) -> Tensor:
+def biased_kernel(neighborhoods: Neighborhoods, begin: Tensor, draws: Tensor, p: float, q: float) -> Tensor:
     """The walks that ``draws`` [length - 1, 2, tries, b] lead to: [b, length]."""
     length, tries, b = draws.shape[0] + 1, draws.shape[2], len(begin)
     walks = torch.empty(b, length, dtype=torch.int64, device=begin.device)
-    edges = len(neighbourhoods.node)
+    edges = len(neighborhoods.node)
     _biased[(triton.cdiv(b, BIASED_WALKS),)](
-        neighbourhoods.start, neighbourhoods.node, neighbourhoods.key, begin.contiguous(), draws, walks,
-        b, length, neighbourhoods.n, edges, edges.bit_length(), tries, p, 1 / q, max(1.0, 1 / q),
+        neighborhoods.start, neighborhoods.node, neighborhoods.key, begin.contiguous(), draws, walks,
+        b, length, neighborhoods.n, edges, edges.bit_length(), tries, p, 1 / q, max(1.0, 1 / q),
         TRIES=triton.next_power_of_2(tries), WALKS=BIASED_WALKS, num_warps=1,
     )  # fmt: skip
     return walks

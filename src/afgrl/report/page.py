@@ -15,7 +15,7 @@ from afgrl.runs import Run
 from afgrl.writing import replace_file
 
 SCRIPTS = (
-    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colours.js", "map.js", "touch.js", "charts.js", "node.js",
+    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colors.js", "map.js", "touch.js", "charts.js", "node.js",
     "sections.js", "scores.js", "live.js", "page.js",
 )  # fmt: skip
 STYLES = ("page.css",)
@@ -29,7 +29,7 @@ def report(
         raise UserError("A report needs at least one run.")
     if out.is_dir() or not out.parent.is_dir():
         raise UserError(f"The report cannot be written to {str(out)!r}; name a file in a folder that exists.")
-    shown = [payload(run, name, map_name, say, neighbours=True) for run, name in zip(runs, names_of(runs), strict=True)]
+    shown = [payload(run, name, map_name, say, neighbors=True) for run, name in zip(runs, names_of(runs), strict=True)]
     text = one_file(safe_json({"live": False, "runs": shown}))
     replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out

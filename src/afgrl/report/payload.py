@@ -17,14 +17,14 @@ from afgrl.report.plane import plane
 from afgrl.runs import Run
 from afgrl.tables import BASELINES, COLUMNS
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 CHARTED = ("accuracy", "nmi", "sim@10")  # one score of each task
 SHOWN_COLUMNS = 60  # of the user's: a page of a thousand is of no use, and large
 MOST = 32767  # similarities travel as int16: cosine times this
 
 
-def payload(run: Run, name: str, map_name: str, say: Callable[[str], None], *, neighbours: bool) -> Json:
-    """Everything the page needs; ``neighbours`` adds the nearest nodes of every node, which takes time at n²."""
+def payload(run: Run, name: str, map_name: str, say: Callable[[str], None], *, neighbors: bool) -> Json:
+    """Everything the page needs; ``neighbors`` adds the nearest nodes of every node, which takes time at n²."""
     ids, vectors = run.embedding()
     points = plane(run, map_name, say)
     config = run.config()
@@ -43,7 +43,7 @@ def payload(run: Run, name: str, map_name: str, say: Callable[[str], None], *, n
         "map": {"name": map_name, "x": packed(points[:, 0]), "y": packed(points[:, 1])},
         "ids": packed_ids(ids),
         "columns": _columns(run),
-        "neighbours": _neighbours(vectors, say) if neighbours else None,
+        "neighbors": _neighbors(vectors, say) if neighbors else None,
     }
 
 
@@ -119,9 +119,9 @@ def _cells(parts: Json) -> list[Json | None]:
     return cells
 
 
-def _neighbours(vectors: np.ndarray, say: Callable[[str], None]) -> Json:
+def _neighbors(vectors: np.ndarray, say: Callable[[str], None]) -> Json:
     n = len(vectors)
-    k = min(NEIGHBOURS, n - 1)
+    k = min(NEIGHBORS, n - 1)
     if k < 1:
         return {"k": 0, "index": packed(np.zeros(0, np.int32)), "similarity": packed(np.zeros(0, np.int16))}
     say(f"The {k} nearest of each of {n:,} nodes")

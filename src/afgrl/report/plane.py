@@ -51,7 +51,7 @@ def pca(unit: np.ndarray) -> np.ndarray:
 
 
 def tsne(unit: np.ndarray) -> np.ndarray:
-    """Rows of unit length by t-SNE: neighbours stay neighbours; sizes of groups and distances between them say little.
+    """Rows of unit length by t-SNE: neighbors stay neighbors; sizes of groups and distances between them say little.
 
     Above 5,000 rows, t-SNE is of 5,000 drawn at random, and each other row goes where most of the five landmarks
     most similar to it are. So groups, and which of them touch, are kept as t-SNE keeps them; who is next to whom

@@ -12,7 +12,7 @@ from typing import Protocol
 import matplotlib
 import torch
 
-from afgrl.data import catalogue
+from afgrl.data import catalog
 from afgrl.errors import UserError, unknown
 from afgrl.methods import methods as known_methods
 from afgrl.reproduce import (
@@ -91,7 +91,7 @@ def reproduce(
     possibilities = (
         ("result", names, [*RESULTS, "all"]),
         ("method", methods, list(known_methods())),
-        ("dataset", datasets, [row["name"] for row in catalogue(data_dir)]),
+        ("dataset", datasets, [row["name"] for row in catalog(data_dir)]),
     )
     for kind, given, possible in possibilities:
         for name in given:

@@ -54,12 +54,12 @@ def result(scope: Scope, records: Records) -> Result:
         [free.claim, free.verdict, picked.verdict, free.measured, picked.measured]
         for free, picked in zip(*judged, strict=True)
     ]
-    rows += [[own.claim, own.verdict, NOTHING, own.measured, NOTHING] for own in (_neighbours(scope), _plane(scope))]
+    rows += [[own.claim, own.verdict, NOTHING, own.measured, NOTHING] for own in (_neighbors(scope), _plane(scope))]
     titles = ("claim", "label-free", "paper protocol", "measured, label-free", "measured, paper protocol")
     notes = [
         *scope.absent(paper.DATASETS),
         "A difference counts where it is larger than the spread of either side (over seeds, splits or clusterings); "
-        "shares of neighbours and silhouettes, which have none, count as they are. A fall below 1 % over all values of "
+        "shares of neighbors and silhouettes, which have none, count as they are. A fall below 1 % over all values of "
         "a setting is stable. A claim holds where it does on every dataset, in part where it does on some.",
         scores.SHORT_VECTORS,
     ]
@@ -146,7 +146,7 @@ def _dimension(scope: Scope, records: Records, protocol: str) -> Finding:
     return Finding("AFGRL gains from a larger D where others saturate", verdict(held), "; ".join(told) or NOTHING)
 
 
-def _neighbours(scope: Scope) -> Finding:
+def _neighbors(scope: Scope) -> Finding:
     held, told = [], []
     for dataset in scope.at_hand(paper.DATASETS):
         shares = figure_ratio.ratios(loaded(dataset, scope.data_dir))
@@ -156,7 +156,7 @@ def _neighbours(scope: Scope) -> Finding:
             f"{dataset} nearest {near:.3f} to {last_near:.3f}, nearest and adjacent {both:.3f} to {last_both:.3f}"
         )
     sizes = f"k = {figure_ratio.SIZES[0]} to {figure_ratio.SIZES[-1]}"
-    claim = "neighbours that are near and adjacent keep their label as k grows, near ones less"
+    claim = "neighbors that are near and adjacent keep their label as k grows, near ones less"
     return Finding(claim, verdict(held), f"{sizes}: {'; '.join(told)}" if told else NOTHING)
 
 

@@ -46,7 +46,7 @@ def _picture(found: dict[tuple[str, str, str], curves.Curve]) -> Figure:
             # Points, not bars: the differences are small, and a bar must begin at 0.
             ax.errorbar(
                 x + 0.12 * (2 * place - 1), means, yerr=spread, fmt=pictures.MARKERS[place], capsize=3, markersize=6,
-                color=pictures.COLOURS[place], label=protocol,
+                color=pictures.COLORS[place], label=protocol,
             )  # fmt: skip
         ax.set_xticks(range(len(RULES)), list(RULES.values()), rotation=20, ha="right")
         ax.set_title(dataset, fontsize=9)

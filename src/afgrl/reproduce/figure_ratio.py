@@ -1,4 +1,4 @@
-"""The figure of neighbours with the same label: nearest of a random GCN, adjacent, and both at once."""
+"""The figure of neighbors with the same label: nearest of a random GCN, adjacent, and both at once."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def result(scope: Scope, records: Records) -> Result:
     ]
     notes = [
         *scope.absent(paper.DATASETS),
-        "The mean over nodes of the share of neighbours with their label; nodes without such a neighbour are left out. "
+        "The mean over nodes of the share of neighbors with their label; nodes without such a neighbor are left out. "
         "The paper shows Computers and WikiCS, and gives no numbers.",
     ]
-    title = "Figure: share of neighbours with the same label"
+    title = "Figure: share of neighbors with the same label"
     return Result(title, [Table(title, columns, rows)], {"ratio": lambda: _picture(shares)}, notes)
 
 
@@ -69,7 +69,7 @@ def ratios(dataset: Dataset) -> list[list[float]]:
 
 
 def _mean_share(same: Tensor, node: Tensor, counts: Tensor, n: int) -> float:
-    """The mean over nodes of the share of ``same`` among their neighbours that count."""
+    """The mean over nodes of the share of ``same`` among their neighbors that count."""
     total = torch.zeros(n).index_add_(0, node, counts.float())
     hits = torch.zeros(n).index_add_(0, node, same * counts)
     return float((hits / total)[total > 0].mean())

@@ -1,4 +1,4 @@
-"""The figure of AFGRL's two settings: k, the nearest neighbours, and M, the clusterings."""
+"""The figure of AFGRL's two settings: k, the nearest neighbors, and M, the clusterings."""
 
 from __future__ import annotations
 

@@ -99,9 +99,9 @@ def _picture(flat: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> Figure:
 def _scatter(ax: Axes, points: np.ndarray, y: np.ndarray, size: float) -> None:
     for label in range(int(y.max()) + 1):
         own = points[y == label]
-        colour = pictures.COLOURS[label % len(pictures.COLOURS)]
-        marker = pictures.MARKERS[(label + label // len(pictures.COLOURS)) % len(pictures.MARKERS)]
-        ax.scatter(own[:, 0], own[:, 1], s=size, color=colour, marker=marker, linewidths=0, label=str(label))
+        color = pictures.COLORS[label % len(pictures.COLORS)]
+        marker = pictures.MARKERS[(label + label // len(pictures.COLORS)) % len(pictures.MARKERS)]
+        ax.scatter(own[:, 0], own[:, 1], s=size, color=color, marker=marker, linewidths=0, label=str(label))
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_visible(False)

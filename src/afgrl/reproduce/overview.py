@@ -24,7 +24,7 @@ def result(scope: Scope, records: Records) -> Result:
         "The vectors of the last epoch, which takes no label to choose; in brackets what the paper reports, after "
         "choosing the epoch with labels. OOM: out of memory in the paper.",
         "`raw`, `hops` ([X | SX | S²X]) and `random` (an encoder as it is before training) are not trained.",
-        "The rule of `afgrl, default` was made by looking at labelled scores of these same graphs, so that its rows "
+        "The rule of `afgrl, default` was made by looking at labeled scores of these same graphs, so that its rows "
         "are no estimate for a graph nobody has seen.",
     ]
     tables = [_table(scope, records, score, published) for score, published in SCORES]

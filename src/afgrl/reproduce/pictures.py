@@ -1,4 +1,4 @@
-"""How the pictures look: the same in print, on a screen and to colour-blind readers."""
+"""How the pictures look: the same in print, on a screen and to color-blind readers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-# Okabe and Ito's colours, told apart by all; each line has a marker of its own besides.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+# Okabe and Ito's colors, told apart by all; each line has a marker of its own besides.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PANEL = (3.4, 2.7)  # inches
 REACH = 0.2  # of the best value: how far down a panel goes
@@ -35,9 +35,9 @@ def panels(count: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
 def line(
     ax: Axes, place: int, x: Sequence[float], y: Sequence[float], label: str, spread: Sequence[float] | None = None
 ) -> None:
-    """A series with the colour and marker of its place."""
-    colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-    ax.errorbar(x, y, yerr=spread, color=colour, marker=marker, markersize=4, linewidth=1.3, capsize=2, label=label)
+    """A series with the color and marker of its place."""
+    color, marker = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]
+    ax.errorbar(x, y, yerr=spread, color=color, marker=marker, markersize=4, linewidth=1.3, capsize=2, label=label)
 
 
 def doubling(ax: Axes, values: Sequence[float]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from afgrl import config
-from afgrl.data import catalogue
+from afgrl.data import catalog
 from afgrl.methods import methods
 from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.layout import Table
@@ -85,7 +85,7 @@ class Scope:
 
     def at_hand(self, wanted: Sequence[str]) -> list[str]:
         """Those of the wanted datasets that are asked for and here; in a quick call whatever is asked for."""
-        here = {row["name"] for row in catalogue(self.data_dir) if row["at_hand"]}
+        here = {row["name"] for row in catalog(self.data_dir) if row["at_hand"]}
         asked = self.datasets if self.quick else [name for name in wanted if name in self.datasets]
         return [name for name in asked if name in here]
 

@@ -18,7 +18,7 @@ from afgrl.data.files.structure import Structure
 from afgrl.data.notes import Notes
 from afgrl.errors import UserError
 
-MOSTLY_ZERO = 0.8  # counts and indicators: to centre them would fill the table
+MOSTLY_ZERO = 0.8  # counts and indicators: to center them would fill the table
 VAST = 1e100  # the square of larger numbers is infinite
 MOST_CATEGORIES = 100
 MOST_WORDS = 2000
@@ -27,7 +27,7 @@ TEXT: dict[str, Any] = {"lowercase": True, "sublinear_tf": True, "token_pattern"
 
 @dataclass(frozen=True)
 class Number:
-    """Standardised; counts and indicators that are mostly 0 are only divided by their largest value. A missing number
+    """Standardized; counts and indicators that are mostly 0 are only divided by their largest value. A missing number
     becomes the mean, and a column of its own says so where the fitted table lacked some."""
 
     kind: ClassVar[str] = "number"
@@ -67,7 +67,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Vector:
-    """A column whose cells are lists of one length, each place standardised."""
+    """A column whose cells are lists of one length, each place standardized."""
 
     kind: ClassVar[str] = "vector"
     name: str

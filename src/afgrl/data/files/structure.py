@@ -13,17 +13,17 @@ WIDTH = 64  # signs of each node
 HOPS = 2
 ROLES = (
     "degree",
-    "neighbours' mean degree",
-    "neighbours' largest degree",
-    "second neighbours' mean degree",
+    "neighbors' mean degree",
+    "neighbors' largest degree",
+    "second neighbors' mean degree",
     "PageRank",
 )
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Of each node five standardised columns of its role (logarithms of degrees around it and of its PageRank) and,
-    for where it lies, 64 random signs of every node averaged over its neighbours, and over theirs.
+    """Of each node five standardized columns of its role (logarithms of degrees around it and of its PageRank) and,
+    for where it lies, 64 random signs of every node averaged over its neighbors, and over theirs.
 
     The signs of a node follow from its id, so a node that joins later finds those of the nodes it is linked to.
     """

@@ -1,18 +1,18 @@
 "use strict";
-// Charts of lines and of scores, in the page's own colours.
+// Charts of lines and of scores, in the page's own colors.
 
 const CHART_OPTIONS = { displayModeBar: false, responsive: true, showTips: false, scrollZoom: false };
 const drawings = []; // drawn again when the page turns dark or light
 
 function theme() {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+  const color = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
-    ink: colour("ink"),
-    faint: colour("faint"),
-    line: colour("line"),
-    ground: colour("ground"),
-    accent: colour("accent"),
+    ink: color("ink"),
+    faint: color("faint"),
+    line: color("line"),
+    ground: color("ground"),
+    accent: color("accent"),
   };
 }
 
@@ -21,7 +21,7 @@ function plotText(text) {
   return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/%\{/g, "% {");
 }
 
-function runColour(run) {
+function runColor(run) {
   return PALETTE[run.place % PALETTE.length];
 }
 
@@ -66,7 +66,7 @@ function powerTicks(values) {
   return { type: "log", tickvals: ticks, ticktext: ticks.map(figure) };
 }
 
-// `lines`: [{name, colour, x, y, dash}]. The name of the chart is its accessible one.
+// `lines`: [{name, color, x, y, dash}]. The name of the chart is its accessible one.
 function lineChart(title, lines, xTitle, yTitle, more = {}) {
   const holder = make("div", { class: "chart", role: "img", "aria-label": title });
   const traces = () =>
@@ -77,14 +77,14 @@ function lineChart(title, lines, xTitle, yTitle, more = {}) {
       y: line.y,
       connectgaps: true,
       marker: { size: 4 },
-      line: { color: line.colour, width: 2, dash: line.dash ?? "solid" },
+      line: { color: line.color, width: 2, dash: line.dash ?? "solid" },
       hovertemplate: `${plotText(line.name)}<br>${xTitle} %{x}<br>${yTitle} %{y:.4~g}<extra></extra>`,
     }));
   const draw = () => Plotly.react(holder, traces(), chartLayout(axis(xTitle), axis(yTitle, more)), CHART_OPTIONS);
   return { holder, draw };
 }
 
-// `rows`: [{name, colour, mean, std, trained}], the first on top: a dot and its spread.
+// `rows`: [{name, color, mean, std, trained}], the first on top: a dot and its spread.
 function dotChart(title, rows, xTitle) {
   const holder = make("div", { class: "chart dots", role: "img", "aria-label": title });
   holder.style.height = `${70 + 26 * rows.length}px`;
@@ -97,7 +97,7 @@ function dotChart(title, rows, xTitle) {
       y: rows.map((_, place) => place),
       marker: {
         size: 10,
-        color: rows.map((row) => row.colour),
+        color: rows.map((row) => row.color),
         symbol: rows.map((row) => (row.trained ? "circle" : "circle-open")),
         line: { width: 2 },
       },

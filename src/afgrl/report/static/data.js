@@ -26,10 +26,10 @@ function openRun(raw, place) {
     y: unpack(raw.map.y),
     ids: Array.isArray(raw.ids) ? raw.ids : Array.from(unpack(raw.ids), String),
     columns: raw.columns.map(openColumn),
-    neighbours: raw.neighbours && {
-      k: raw.neighbours.k,
-      index: unpack(raw.neighbours.index),
-      similarity: unpack(raw.neighbours.similarity),
+    neighbors: raw.neighbors && {
+      k: raw.neighbors.k,
+      index: unpack(raw.neighbors.index),
+      similarity: unpack(raw.neighbors.similarity),
     },
     rows: null,
   };
@@ -73,8 +73,8 @@ function findIds(run, text, most) {
   return found.flat().slice(0, most);
 }
 
-function storedNeighbours(run, row) {
-  const { k, index, similarity } = run.neighbours;
+function storedNeighbors(run, row) {
+  const { k, index, similarity } = run.neighbors;
   return Array.from({ length: k }, (_, place) => ({
     row: index[row * k + place],
     similarity: similarity[row * k + place] / SIMILARITY_SCALE,
@@ -84,12 +84,12 @@ function storedNeighbours(run, row) {
 // Where answers about nodes come from: the file itself, or the server that made the page.
 const STORED = {
   find: async (run, text) => findIds(run, text, 12),
-  nearest: async (run, row) => storedNeighbours(run, row),
+  nearest: async (run, row) => storedNeighbors(run, row),
 };
 
 const SERVER = {
   find: async (run, text) => (await ask("/api/search", { text })).ids,
-  nearest: async (run, row, k) => (await ask("/api/neighbours", { id: run.ids[row], k })).neighbours,
+  nearest: async (run, row, k) => (await ask("/api/neighbors", { id: run.ids[row], k })).neighbors,
 };
 
 async function ask(path, parameters = {}) {

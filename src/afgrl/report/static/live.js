@@ -1,5 +1,5 @@
 "use strict";
-// What only the explorer has: filters, the selection and its export, any number of neighbours.
+// What only the explorer has: filters, the selection and its export, any number of neighbors.
 
 const LISTED = 200; // ids of a selection that are written out
 const CHOICES = 200; // values of a category that can be ticked
@@ -156,7 +156,7 @@ async function exportRows(rows, format, vectors) {
   return `${plural(rows.length, "row")} exported.${note}`;
 }
 
-function countOfNeighbours(wanted, changed) {
+function countOfNeighbors(wanted, changed) {
   const box = make("input", {
     type: "number",
     min: "1",

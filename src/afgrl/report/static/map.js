@@ -62,18 +62,18 @@ function traceOf(map, painting) {
   return {
     x: pick(run.x),
     y: pick(run.y),
-    colours: Array.from(shown, (row) => painting.colours[bins[row]]),
+    colors: Array.from(shown, (row) => painting.colors[bins[row]]),
   };
 }
 
 async function drawMap(map, painting) {
-  const { x, y, colours } = traceOf(map, painting);
+  const { x, y, colors } = traceOf(map, painting);
   if (map.drawn) {
-    await Plotly.restyle(map.holder, { x: [x], y: [y], "marker.color": [colours], selectedpoints: null }, [0]);
+    await Plotly.restyle(map.holder, { x: [x], y: [y], "marker.color": [colors], selectedpoints: null }, [0]);
     await Plotly.relayout(map.holder, { selections: [] });
     return;
   }
-  const marker = { size: pointSize(map), color: colours, opacity: 0.85, line: { width: 0 } };
+  const marker = { size: pointSize(map), color: colors, opacity: 0.85, line: { width: 0 } };
   const trace = {
     type: "scattergl",
     mode: "markers",
@@ -118,14 +118,14 @@ function listen(map) {
 
 // A ring around the chosen node with its name, and smaller ones around the nodes nearest to it. They lie over the
 // canvas, so that choosing a node does not draw all the others again.
-function markNodes(map, row, neighbours) {
+function markNodes(map, row, neighbors) {
   const size = pointSize(map);
   const ring = (at, kind, width) => {
     const element = make("span", { class: `ring ${kind}` });
     element.style.width = element.style.height = `${width}px`;
     return { at, element };
   };
-  map.marks = neighbours.map((neighbour) => ring(neighbour.row, "near", size + 6));
+  map.marks = neighbors.map((neighbor) => ring(neighbor.row, "near", size + 6));
   if (row !== null) {
     map.marks.push(ring(row, "chosen", size + 12));
     map.marks.push({ at: row, element: make("span", { class: "tag" }, brief(map.run.ids[row], 30)) });

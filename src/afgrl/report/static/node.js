@@ -106,11 +106,11 @@ function columnList(run, row) {
 }
 
 // The nearest nodes of one run as buttons that move on to them; `shared` ids are near in every run.
-function neighbourList(run, neighbours, colourOf, valueOf, choose, shared = new Set()) {
+function neighborList(run, neighbors, colorOf, valueOf, choose, shared = new Set()) {
   const item = ({ row, similarity }) => {
     const id = run.ids[row];
     const swatch = make("span", { class: "swatch" });
-    swatch.style.background = colourOf(row);
+    swatch.style.background = colorOf(row);
     return make(
       "li",
       { class: shared.has(id) ? "shared" : null },
@@ -121,10 +121,10 @@ function neighbourList(run, neighbours, colourOf, valueOf, choose, shared = new 
           make("span", { class: "what" }, brief(valueOf(row), 20)),
           make("span", { class: "value" }, similarity.toFixed(4)),
         ],
-        { class: "neighbour", title: brief(id, 200) },
+        { class: "neighbor", title: brief(id, 200) },
         () => choose(id),
       ),
     );
   };
-  return make("ol", { class: "neighbours" }, neighbours.map(item));
+  return make("ol", { class: "neighbors" }, neighbors.map(item));
 }

@@ -6,7 +6,7 @@ const page = {
   maps: [],
   source: STORED,
   live: false,
-  colour: "",
+  color: "",
   painting: null,
   hidden: new Set(),
   only: null,
@@ -29,7 +29,7 @@ async function start() {
   renderSettings(page.runs);
   renderNavigation();
   prepareMap();
-  await recolour(defaultColour());
+  await recolor(defaultColor());
   await drawCharts();
   document.documentElement.dataset.ready = "yes";
 }
@@ -38,8 +38,8 @@ function prepareMap() {
   const { runs } = page;
   byId("map-note").textContent = mapNote(runs[0].map.name);
   byId("search").append(...searchBox((text) => page.source.find(runs[0], text).then(alsoElsewhere(text)), choose));
-  byId("colour").append(...colourChoices().map(([value, text]) => make("option", { value }, text)));
-  byId("colour").addEventListener("change", (event) => recolour(event.target.value));
+  byId("color").append(...colorChoices().map(([value, text]) => make("option", { value }, text)));
+  byId("color").addEventListener("change", (event) => recolor(event.target.value));
   page.maps = runs.map((run) => {
     const holder = make("div", {
       class: "plot",
@@ -80,12 +80,12 @@ function alsoElsewhere(text) {
   return (ids) => [...new Set([...ids, ...page.runs.slice(1).flatMap((run) => findIds(run, text, 12))])].slice(0, 12);
 }
 
-function colourChoices() {
+function colorChoices() {
   const names = [...new Set(page.runs.flatMap((run) => run.columns.map((column) => column.name)))];
   return [...names.map((name) => [name, brief(name, 40)]), ["", "nothing"]];
 }
 
-function defaultColour() {
+function defaultColor() {
   const columns = page.runs.flatMap((run) => run.columns);
   const first =
     columns.find((column) => column.role === "label") ??
@@ -94,10 +94,10 @@ function defaultColour() {
   return first?.name ?? "";
 }
 
-async function recolour(name, only = null) {
-  page.colour = name;
+async function recolor(name, only = null) {
+  page.color = name;
   page.only = only;
-  byId("colour").value = name;
+  byId("color").value = name;
   page.hidden.clear();
   page.painting = paint(page.runs, name);
   await redraw();
@@ -125,7 +125,7 @@ function renderLegend() {
   }
   const entry = (one, bin) => {
     const swatch = make("span", { class: "swatch" });
-    swatch.style.background = one.colour;
+    swatch.style.background = one.color;
     return button(
       [
         swatch,
@@ -136,7 +136,7 @@ function renderLegend() {
       () => toggle(bin),
     );
   };
-  const back = page.only ? [button(`${page.only.label}: show all`, {}, () => recolour(page.colour))] : [];
+  const back = page.only ? [button(`${page.only.label}: show all`, {}, () => recolor(page.color))] : [];
   const entries = painting.entries.map((one, bin) => (one.size ? entry(one, bin) : null)).filter(Boolean);
   byId("legend").replaceChildren(...back, ...entries);
 }
@@ -151,7 +151,7 @@ async function isolate(run, cluster) {
   const column = run.columns.find((own) => own.role === "cluster");
   const code = column.values.indexOf(cluster);
   const passes = (row) => column.codes[row] === code;
-  await recolour(column.name, { run, label: `Only cluster ${cluster}`, passes });
+  await recolor(column.name, { run, label: `Only cluster ${cluster}`, passes });
   byId("map").scrollIntoView();
 }
 
@@ -166,14 +166,14 @@ async function choose(id) {
   const found = await Promise.all(
     page.runs.map(async (run) => {
       const row = rowOf(run, id);
-      return row === undefined ? null : { row, neighbours: await page.source.nearest(run, row, page.wanted) };
+      return row === undefined ? null : { row, neighbors: await page.source.nearest(run, row, page.wanted) };
     }),
   ).catch((error) => complain(error.message));
   if (!found || page.selected !== id) return;
   renderNode(found);
   page.maps.forEach((map, place) => {
     if (found[place]) reveal(map, found[place].row);
-    markNodes(map, found[place]?.row ?? null, found[place]?.neighbours ?? []);
+    markNodes(map, found[place]?.row ?? null, found[place]?.neighbors ?? []);
   });
 }
 
@@ -181,19 +181,19 @@ function renderNode(found) {
   page.found = found;
   const first = found.findIndex(Boolean);
   if (first < 0) return byId("node").replaceChildren(...hint());
-  const near = found.map((own, place) => new Set(own?.neighbours.map(({ row }) => page.runs[place].ids[row])));
+  const near = found.map((own, place) => new Set(own?.neighbors.map(({ row }) => page.runs[place].ids[row])));
   const shared =
     found.length > 1 ? new Set([...near[first]].filter((id) => near.every((ids) => ids.has(id)))) : new Set();
   const lists = found.flatMap((own, place) => {
     const run = page.runs[place];
-    const colourOf = (row) => page.painting.colours[page.painting.bins[place][row]];
-    const column = columnNamed(run, page.colour);
+    const colorOf = (row) => page.painting.colors[page.painting.bins[place][row]];
+    const column = columnNamed(run, page.color);
     const valueOf = (row) => (column && cellText(column, row)) ?? "";
     const head = found.length > 1 ? [make("h4", {}, runTag(run))] : [];
     return [
       ...head,
       own
-        ? neighbourList(run, own.neighbours, colourOf, valueOf, choose, shared)
+        ? neighborList(run, own.neighbors, colorOf, valueOf, choose, shared)
         : make("p", { class: "note" }, "This run has no such node."),
     ];
   });
@@ -201,8 +201,8 @@ function renderNode(found) {
     "h3",
     {},
     page.live
-      ? [countOfNeighbours(page.wanted, wantNeighbours), " nearest nodes"]
-      : `${found[first].neighbours.length} nearest nodes`,
+      ? [countOfNeighbors(page.wanted, wantNeighbors), " nearest nodes"]
+      : `${found[first].neighbors.length} nearest nodes`,
     make("span", { class: "note" }, "cosine"),
   );
   byId("node").replaceChildren(
@@ -214,7 +214,7 @@ function renderNode(found) {
   );
 }
 
-function wantNeighbours(wanted) {
+function wantNeighbors(wanted) {
   page.wanted = wanted;
   return choose(page.selected);
 }

@@ -67,7 +67,7 @@ function scorePanels(rows, headings, many) {
       .map((row) => ({
         name: scoreName(row, many),
         trained: row.kind === "trained",
-        colour: row.kind === "baseline" ? theme().faint : runColour(row.run),
+        color: row.kind === "baseline" ? theme().faint : runColor(row.run),
         ...row.cells[place],
       }));
     return dots.length ? [panel(title, dotChart(`${title} of trained and untrained vectors`, dots, title), null)] : [];
@@ -87,7 +87,7 @@ function renderClusters(all, choose, isolate) {
             [
               {
                 name: criterion,
-                colour: runColour(run),
+                color: runColor(run),
                 x: tried.map((one) => one.k),
                 y: tried.map((one) => one.value),
               },

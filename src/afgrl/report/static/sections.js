@@ -60,7 +60,7 @@ function overview(runs) {
 
 function runTag(run) {
   const swatch = make("span", { class: "swatch" });
-  swatch.style.background = runColour(run);
+  swatch.style.background = runColor(run);
   return make("span", { class: "run" }, swatch, brief(run.name, 40));
 }
 
@@ -94,10 +94,10 @@ const DATA_FACTS = {
   density: "share of features that are not 0",
   components: "parts that no edge joins",
   largest_component: "nodes in the largest part",
-  mean_degree: "neighbours of a node, mean",
-  largest_degree: "neighbours of a node, most",
+  mean_degree: "neighbors of a node, mean",
+  largest_degree: "neighbors of a node, most",
   classes: "classes",
-  labelled: "nodes with a label",
+  labeled: "nodes with a label",
   homophily: "share of edges within a class",
 };
 
@@ -195,7 +195,7 @@ function renderTraining(runs) {
         .filter((run) => run.history[name])
         .map((run) => ({
           name: runs.length > 1 ? `${run.name}, ${name}` : name,
-          colour: runColour(run),
+          color: runColor(run),
           x: run.history.epoch,
           y: run.history[name],
           dash: place ? "dash" : null,

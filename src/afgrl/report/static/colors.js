@@ -1,5 +1,5 @@
 "use strict";
-// How values become colours.
+// How values become colors.
 
 // The first six are Okabe and Ito's; the others were searched for, so that the nearest two of all twelve are as far
 // apart as the nearest two of those six, to eyes that lack any one kind of cone (tests/test_report.py measures it).
@@ -36,18 +36,18 @@ const SCALE = [
 const STEPS = 64;
 
 function mix(first, second, share) {
-  const part = (colour, at) => parseInt(colour.slice(at, at + 2), 16);
+  const part = (color, at) => parseInt(color.slice(at, at + 2), 16);
   const channel = (at) => Math.round(part(first, at) * (1 - share) + part(second, at) * share);
   return `rgb(${channel(1)},${channel(3)},${channel(5)})`;
 }
 
-function scaleColour(share) {
+function scaleColor(share) {
   const place = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
   const below = Math.min(Math.floor(place), SCALE.length - 2);
   return mix(SCALE[below], SCALE[below + 1], place - below);
 }
 
-// A painting says the colour of every node of every run: `bins[run][row]` is a place in `colours`.
+// A painting says the color of every node of every run: `bins[run][row]` is a place in `colors`.
 // `entries` is the legend of categories, `from` and `to` the ends of a scale.
 function paint(runs, name) {
   const columns = runs.map((run) => columnNamed(run, name));
@@ -57,7 +57,7 @@ function paint(runs, name) {
 }
 
 function paintPlain(runs) {
-  return { kind: "plain", entries: [], colours: [PLAIN], bins: runs.map((run) => new Uint8Array(run.n)) };
+  return { kind: "plain", entries: [], colors: [PLAIN], bins: runs.map((run) => new Uint8Array(run.n)) };
 }
 
 function paintCategories(runs, columns) {
@@ -65,14 +65,14 @@ function paintCategories(runs, columns) {
   const many = sizes.size > PALETTE.length;
   let values = Array.from(sizes.keys());
   if (many) values = values.sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, PALETTE.length - 1);
-  const entries = values.map((value, place) => ({ label: value, colour: PALETTE[place], size: sizes.get(value) }));
-  if (many) entries.push({ label: `${count(sizes.size - values.length)} others`, colour: OTHER, size: 0, other: true });
-  entries.push({ label: "no value", colour: NOTHING, size: 0, nothing: true });
+  const entries = values.map((value, place) => ({ label: value, color: PALETTE[place], size: sizes.get(value) }));
+  if (many) entries.push({ label: `${count(sizes.size - values.length)} others`, color: OTHER, size: 0, other: true });
+  entries.push({ label: "no value", color: NOTHING, size: 0, nothing: true });
   const placeOf = new Map(values.map((value, place) => [value, place]));
   const bins = runs.map((run, place) => binsOf(run, columns[place], placeOf, entries.length));
   for (const entry of entries) entry.size = 0;
   for (const own of bins) for (const bin of own) entries[bin].size++;
-  return { kind: "category", entries, colours: entries.map((entry) => entry.colour), bins };
+  return { kind: "category", entries, colors: entries.map((entry) => entry.color), bins };
 }
 
 function valueSizes(runs, columns) {
@@ -102,7 +102,7 @@ function binsOf(run, column, placeOf, length) {
 function paintNumbers(runs, columns) {
   const known = columns.flatMap((column) => (column ? [column.numbers] : []));
   const [from, to, cutLow, cutHigh] = ends(known);
-  const colours = Array.from({ length: STEPS }, (_, step) => scaleColour(step / (STEPS - 1)));
+  const colors = Array.from({ length: STEPS }, (_, step) => scaleColor(step / (STEPS - 1)));
   const bins = runs.map((run, place) => {
     const numbers = columns[place]?.numbers;
     return Uint8Array.from({ length: run.n }, (_, row) => {
@@ -111,10 +111,10 @@ function paintNumbers(runs, columns) {
       return Math.round(Math.min(Math.max((number - from) / (to - from || 1), 0), 1) * (STEPS - 1));
     });
   });
-  return { kind: "number", entries: [], colours: [...colours, NOTHING], bins, from, to, cutLow, cutHigh };
+  return { kind: "number", entries: [], colors: [...colors, NOTHING], bins, from, to, cutLow, cutHigh };
 }
 
-// The scale ends at the first and the last hundredth of the values, so that a few far ones do not take all colours.
+// The scale ends at the first and the last hundredth of the values, so that a few far ones do not take all colors.
 function ends(arrays) {
   const all = Float64Array.from(
     arrays.flatMap((numbers) => Array.from(numbers)).filter((number) => !Number.isNaN(number)),
