@@ -1,10 +1,13 @@
+"""Nearest neighbors in the nearest clusters, against the exact search."""
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from afgrl import UserError
-from afgrl.ops import kmeans, knn
-from afgrl.ops.knn_clusters import knn_in_clusters
+from afgrl.ops.kmeans import run_kmeans
+from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.knn.clusters import nearest_in_clusters
 
 
 @pytest.fixture
@@ -13,16 +16,16 @@ def blobs():
     middle = torch.randn(12, 16, generator=rng)
     t = (middle.repeat(40, 1) + 0.4 * torch.randn(480, 16, generator=rng))[torch.randperm(480, generator=rng)]
     h = t + 0.05 * torch.randn(480, 16, generator=rng)
-    found = kmeans(t, 12, unit=True, n_restarts=1, n_iters=20, rows=torch.arange(12)[None])
+    found = run_kmeans(t, 12, unit=True, n_restarts=1, n_iters=20, rows=torch.arange(12)[None])
     return h, t, found.labels[0], found.centers[0]
 
 
 @pytest.mark.parametrize("diagonal", ["keep", "first", "drop"])
 @pytest.mark.parametrize("k", [1, 4, 479])
-def test_in_all_clusters_it_is_the_exact_search(blobs, diagonal, k):
+def test_searching_all_clusters_is_the_exact_search(blobs, diagonal, k):
     h, t, labels, centers = blobs
-    ours = knn_in_clusters(h, t, k, labels, centers, diagonal=diagonal, probes=12)
-    theirs = knn(h, t, k, diagonal=diagonal)
+    ours = nearest_in_clusters(h, t, k, labels, centers, diagonal=diagonal, probes=12)
+    theirs = nearest_neighbors(h, t, k, diagonal=diagonal)
     assert torch.allclose(ours.similarity, theirs.similarity, atol=1e-6)
     row = torch.arange(len(h))[:, None]
     cosine = F.normalize(h) @ F.normalize(t).T
@@ -33,22 +36,26 @@ def test_in_all_clusters_it_is_the_exact_search(blobs, diagonal, k):
         assert not (ours.index == row).any()
 
 
-def test_few_clusters_hold_nearly_all_neighbors(blobs):
+def test_few_clusters_contain_nearly_all_neighbors(blobs):
     h, t, labels, centers = blobs
-    ours = knn_in_clusters(h, t, 5, labels.int(), centers, diagonal="drop", probes=4).index  # int32 as of a kernel
-    theirs = knn(h, t, 5, diagonal="drop").index
+    ours = nearest_in_clusters(
+        h, t, 5, labels.int(), centers, diagonal="drop", probes=4
+    ).index  # int32 as from a kernel
+    theirs = nearest_neighbors(h, t, 5, diagonal="drop").index
     recall = (ours[:, :, None] == theirs[:, None, :]).any(2).float().mean()
     assert recall > 0.9  # .95 with these draws
 
 
-def test_small_and_empty_clusters_are_filled_up():
+def test_queries_of_small_clusters_search_all_clusters():
     h = torch.eye(5)
-    labels = torch.tensor([0, 2, 2, 2, 2])  # none in cluster 1, one in cluster 0
+    labels = torch.tensor([0, 2, 2, 2, 2])  # cluster 0 has one node, cluster 1 none
     centers = torch.stack([h[0], -h[0], h[1:].mean(0)])
-    found = knn_in_clusters(h, h, 4, labels, centers, diagonal="drop", probes=1)
+    found = nearest_in_clusters(h, h, 4, labels, centers, diagonal="drop", probes=1)
     assert found.index.sort(1).values.tolist() == [[j for j in range(5) if j != i] for i in range(5)]
 
 
 def test_sizes_must_agree():
-    with pytest.raises(UserError, match="same nodes"):
-        knn_in_clusters(torch.eye(3), torch.eye(4), 1, torch.zeros(3, dtype=torch.int64), torch.eye(3), diagonal="keep")
+    with pytest.raises(UserError, match=r"must have one row per node, but their shapes are \(3, 3\), \(4, 4\), \(3,\)"):
+        nearest_in_clusters(
+            torch.eye(3), torch.eye(4), 1, torch.zeros(3, dtype=torch.int64), torch.eye(3), diagonal="keep"
+        )

@@ -1,4 +1,4 @@
-"""Which implementation runs: kernels on a GPU, fast paths on a CPU, or the references where they are asked for."""
+"""Which version of an operation runs: Triton kernels on a GPU, fast versions on a CPU, or the references."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from torch import Tensor
 
 from afgrl.errors import AfgrlError, UserError
 
-# Of the operands of a product; sums are always float32. A CPU always takes float32.
+# Precision of the operands of a product on a GPU; sums are always float32. A CPU always uses float32.
 Precision = Literal["float32", "tf32", "bf16"]
 CHOICES = ("auto", "reference")
-OLDEST_GPU = (8, 0)  # compute capability; the matrix units before it know neither bf16 nor tf32
+MIN_CAPABILITY = (8, 0)  # compute capability; the matrix units of older GPUs support neither bf16 nor tf32
 
 
 def is_fast() -> bool:
-    """Whether anything but the references may run: what the environment variable AFGRL_OPS says."""
+    """Whether fast versions may run; AFGRL_OPS=reference disables them."""
     choice = os.environ.get("AFGRL_OPS", "auto")
     if choice not in CHOICES:
-        raise UserError(f"AFGRL_OPS can be {' or '.join(CHOICES)}, not {choice!r}.")
+        raise UserError(f"AFGRL_OPS must be {' or '.join(CHOICES)}, not {choice!r}.")
     return choice == "auto"
 
 
 def takes_kernels(x: Tensor) -> bool:
-    """Whether the Triton kernels compute on ``x``: on every GPU, unless the references are asked for.
+    """Whether Triton kernels compute on ``x``: on every GPU, unless AFGRL_OPS=reference.
 
-    Where they should but cannot, that is said; nothing falls back in silence.
+    Raises an error if they should but cannot run; nothing falls back silently.
     """
     if not (x.is_cuda and is_fast()):
         return False
-    why_not = missing(x.device)
-    if why_not:
-        raise AfgrlError(f"The GPU kernels cannot run: {why_not}; AFGRL_OPS=reference computes without them.")
+    reason = missing(x.device)
+    if reason:
+        raise AfgrlError(f"The GPU kernels cannot run: {reason}; AFGRL_OPS=reference computes without them.")
     return True
 
 
 def missing(device: torch.device) -> str:
-    """What the kernels lack on this GPU; nothing where they run."""
+    """What the kernels lack on this GPU; empty if they can run."""
     try:
         import triton  # noqa: F401
     except ImportError as error:
         return f"Triton cannot be imported ({error})"
     capability = torch.cuda.get_device_capability(device)
-    if capability < OLDEST_GPU:
-        return "{} has compute capability {}.{}, and they need {}.{}".format(
-            torch.cuda.get_device_name(device), *capability, *OLDEST_GPU
+    if capability < MIN_CAPABILITY:
+        return "{} has compute capability {}.{}, but they need {}.{}".format(
+            torch.cuda.get_device_name(device), *capability, *MIN_CAPABILITY
         )
     return ""

@@ -1,0 +1,61 @@
+"""K-means with all restarts at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.errors import UserError
+from afgrl.ops.dispatch import Precision, is_fast, takes_kernels
+from afgrl.ops.kmeans.cpu import lloyd_cpu
+from afgrl.ops.kmeans.init import plus_plus_rows, random_rows
+from afgrl.ops.kmeans.reference import KMeansResult, lloyd_reference, lloyd_until_converged
+
+__all__ = ["KMeansResult", "random_rows", "run_kmeans"]
+
+
+def run_kmeans(
+    x: Tensor,
+    n_clusters: int,
+    *,
+    unit: bool = False,
+    n_restarts: int = 1,
+    n_iters: int = 20,
+    generator: torch.Generator | None = None,
+    centers: Tensor | None = None,
+    rows: Tensor | None = None,
+    init: Literal["random", "k-means++"] = "random",
+    until_converged: bool = False,
+    precision: Precision = "float32",
+) -> KMeansResult:
+    """Lloyd's algorithm on the rows of ``x`` [n, d], scaled to length 1 if ``unit``, with ``n_restarts`` restarts.
+
+    The initial centers are ``centers`` [m, k, d] (a warm start), or the rows of ``x`` with the numbers ``rows`` [m, k],
+    or rows drawn from ``generator`` at random or by k-means++. An empty cluster keeps its center. ``until_converged``
+    ends a restart when no row changes its cluster. ``precision`` is that of the products on a GPU. The same input gives
+    the same bits in every call on the same device.
+    """
+    if not 1 <= n_clusters <= x.shape[0]:
+        raise UserError(f"The number of clusters must be between 1 and {x.shape[0]}, not {n_clusters}.")
+    kernels = takes_kernels(x) and init == "random" and not until_converged  # evaluation alone uses the other two
+    if unit and not kernels:
+        x, unit = F.normalize(x), False
+    if centers is None:
+        if rows is None:
+            assert generator is not None, "random centers need a generator"
+            if init == "k-means++":
+                rows = plus_plus_rows(x, n_clusters, n_restarts, generator)
+            else:
+                rows = random_rows(x.shape[0], n_clusters, n_restarts, generator)
+        centers = F.normalize(x[rows], dim=-1) if unit else x[rows]
+    if until_converged:
+        return lloyd_until_converged(x, centers, n_iters)
+    if kernels:
+        from afgrl.ops.kmeans.triton import lloyd_triton
+
+        return lloyd_triton(x, centers, n_iters, unit=unit, precision=precision)
+    lloyd = lloyd_cpu if is_fast() and not x.is_cuda else lloyd_reference
+    return lloyd(x, centers, n_iters, unit=unit, precision=precision)

@@ -1,0 +1,68 @@
+"""Approximate nearest neighbors by cosine in the nearest clusters only, for graphs too large to compare all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.errors import UserError
+from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal, Neighbors
+
+PROBES = 4  # clusters that a query searches
+
+
+def nearest_in_clusters(
+    query: Tensor, key: Tensor, k: int, labels: Tensor, centers: Tensor, *, diagonal: Diagonal, probes: int = PROBES
+) -> Neighbors:
+    """As ``nearest_neighbors``, with row i of queries and keys belonging to node i, in ``probes`` clusters per query.
+
+    Query i searches its own cluster ``labels[i]`` and those whose ``centers`` its direction is nearest to. If these
+    clusters have fewer than k keys in total, it searches all clusters.
+    """
+    n = len(labels)
+    if query.shape != key.shape or labels.shape != (n,) or n != len(key):
+        shapes = ", ".join(str(tuple(table.shape)) for table in (query, key, labels))
+        raise UserError(f"Queries, keys and labels must have one row per node, but their shapes are {shapes}.")
+    query, key = F.normalize(query), F.normalize(key)
+    searched = _searched_clusters(query, labels, centers, probes, k + (diagonal == "drop"))
+    index = torch.zeros(n, k, dtype=torch.int64, device=query.device)
+    similarity = query.new_full((n, k), -torch.inf)
+    for cluster, searches in enumerate(searched.T):
+        members = (labels == cluster).nonzero().squeeze(1)
+        # Members come first among the queries, so that query and key of the same node are on the diagonal.
+        queries = torch.cat([members, (searches & (labels != cluster)).nonzero().squeeze(1)])
+        for rows, cosine in _similarities(query, queries, key[members], diagonal):
+            best = cosine.topk(min(k, len(members)), dim=1)
+            values = torch.cat([similarity[rows], best.values], 1)
+            similarity[rows], position = values.topk(k, dim=1)
+            index[rows] = torch.cat([index[rows], members[best.indices]], 1).gather(1, position)
+    if diagonal == "first":  # replaces the infinity that put it first
+        similarity[:, 0] = (query * key).sum(1)
+    return Neighbors(index, similarity)
+
+
+def _searched_clusters(query: Tensor, labels: Tensor, centers: Tensor, probes: int, min_keys: int) -> Tensor:
+    """Whether each query searches each cluster: [n, clusters] bool."""
+    cosine = query @ F.normalize(centers).T
+    cosine.scatter_(1, labels.long().unsqueeze(1), torch.inf)
+    nearest = cosine.topk(min(probes, len(centers)), dim=1).indices
+    searched = torch.zeros_like(cosine, dtype=torch.bool).scatter_(1, nearest, True)
+    sizes = torch.bincount(labels, minlength=len(centers))
+    searched[sizes[nearest].sum(1) < min_keys] = True
+    return searched
+
+
+def _similarities(query: Tensor, queries: Tensor, keys: Tensor, diagonal: Diagonal) -> Iterator[tuple[Tensor, Tensor]]:
+    """Blocks of the row numbers ``queries``, and their cosines with all ``keys``: [b] and [b, keys]."""
+    if len(keys) == 0:
+        return
+    size = max(1, BLOCK_BYTES[query.device.type] // (4 * len(keys)))
+    for start in range(0, len(queries), size):
+        rows = queries[start : start + size]
+        cosine = query[rows] @ keys.T
+        if diagonal != "keep":
+            cosine.diagonal(start).fill_(torch.inf if diagonal == "first" else -torch.inf)
+        yield rows, cosine

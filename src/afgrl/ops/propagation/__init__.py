@@ -1,0 +1,118 @@
+"""Precomputed propagation of features over the graph, as in SGC and SIGN.
+
+With one GCN layer and no augmentation ``S(XW) = (SX)W``: ``SX`` is computed once, so a training step passes no
+messages, and the vector of a node depends on one row of ``SX`` only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from afgrl.csr import csr_from_scipy, csr_to_scipy
+from afgrl.graph import Graph
+from afgrl.ops.dispatch import is_fast
+from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.sparse.cpu import FactoredTable, Factors, factor
+from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster, fastest_layout
+from afgrl.ops.sparse.rows import row_lengths, scale_rows, unit_rows, unit_sums
+
+# Length of the rows of each block of a multi-hop input. With length 1, the Xavier weights of the encoder would change
+# the embedding too little per step for the usual learning rates.
+HOP_LENGTH = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Propagated:
+    """The input of an encoder: the propagated features for its first layer, and S for the layers after it."""
+
+    x: (
+        Tensor | FactoredTable
+    )  # [n, f] SX, or [n, f · (h + 1)] [X | SX | … | SʰX] with rows of equal length in each block
+    adjacency: Tensor  # [n, n] CSR: S = D^-1/2 (A + I) D^-1/2
+
+
+def propagate(graph: Graph, n_hops: int = 0) -> Propagated:
+    """The input of the first layer: ``SX`` for ``n_hops=0``, else ``[X | SX | … | SʰX]``.
+
+    The rows of each block of a multi-hop input have the same length, so that no hop dominates. On a CPU, sparse
+    features stay factored if that is faster; the result then supports the product with weights only.
+    """
+    adjacency = gcn_norm(graph)
+    if graph.x.layout == torch.sparse_csr and not graph.x.is_cuda and is_fast():
+        nnz = factored_nnz(graph.x.values().numel(), adjacency.values().numel(), n_hops)
+        if factored_product_is_faster(nnz, (graph.n, graph.n_features * (n_hops + 1))):
+            return Propagated(_factored(adjacency, graph.x, n_hops), adjacency)
+    return Propagated(fastest_layout(_table(adjacency, _features(graph), n_hops)), adjacency)
+
+
+def factored_nnz(nnz: int, nnz_adjacency: int, n_hops: int) -> int:
+    """Non-zeros of the factors of ``[X | SX | … | SʰX]``: X for each block, and S once per hop of the block."""
+    return nnz + nnz_adjacency if n_hops == 0 else (n_hops + 1) * nnz + nnz_adjacency * n_hops * (n_hops + 1) // 2
+
+
+def factored_bytes(nnz: int, nnz_adjacency: int, n_hops: int) -> int:
+    """Memory of these factors in addition to X and S: four 32-bit indices per non-zero, and scaled values.
+
+    All blocks share the indices of X and S. One block has scaled values of X, the others have scaled values of S.
+    """
+    return 4 * (nnz * (4 + (n_hops > 0)) + nnz_adjacency * (4 + n_hops))
+
+
+def multi_hop_features(graph: Graph, n_hops: int) -> Tensor:
+    """``[X | SX | … | SʰX]`` as a table, dense or CSR, with rows of equal length in each block; ``SX`` for 0 hops."""
+    return fastest_layout(_table(gcn_norm(graph), _features(graph), n_hops))
+
+
+def layer_input(graph: Graph, *, to_sum_one: bool) -> Tensor | FactoredTable:
+    """X as the input of a layer, which is multiplied with weights; ``to_sum_one`` scales its rows to sum 1."""
+    x = unit_sums(graph.x) if to_sum_one else graph.x
+    if x.layout == torch.sparse_csr and not x.is_cuda:
+        sparse = is_fast() and factored_product_is_faster(x.values().numel(), (graph.n, graph.n_features))
+        return FactoredTable(((factor(x),),)) if sparse else x.to_dense()
+    return fastest_layout(x)
+
+
+def _features(graph: Graph) -> Tensor:
+    """X, made dense before propagation if it is too dense for CSR. On a GPU only the result is made dense."""
+    too_dense = graph.x.layout == torch.sparse_csr and not graph.x.is_cuda and graph.density > 1 / CSR_PRODUCT_COST
+    return graph.x.to_dense() if too_dense else graph.x
+
+
+def _table(adjacency: Tensor, x: Tensor, n_hops: int) -> Tensor:
+    if n_hops == 0:
+        return _hop(adjacency, x)
+    blocks = [x]
+    for _ in range(n_hops):
+        blocks.append(_hop(adjacency, blocks[-1]))
+    return _concatenated([HOP_LENGTH * unit_rows(block) for block in blocks])
+
+
+def _factored(adjacency: Tensor, x: Tensor, n_hops: int) -> FactoredTable:
+    """The same as products of S and X, which are much sparser than their products."""
+    s_factor, x_factor = factor(adjacency), factor(x)
+    if n_hops == 0:
+        return FactoredTable(((s_factor, x_factor),))
+    blocks: list[Factors] = [(replace(x_factor, values=(HOP_LENGTH * unit_rows(x)).values()),)]
+    propagated = x
+    for depth in range(1, n_hops + 1):
+        propagated = _hop(adjacency, propagated)  # only for the lengths of its rows
+        scaled = scale_rows(adjacency, HOP_LENGTH / row_lengths(propagated))
+        blocks.append((replace(s_factor, values=scaled.values()), *[s_factor] * (depth - 1), x_factor))
+    return FactoredTable(tuple(blocks))
+
+
+def _hop(adjacency: Tensor, x: Tensor) -> Tensor:
+    if x.layout != torch.sparse_csr:
+        return adjacency @ x
+    # SciPy multiplies two sparse matrices on any build; PyTorch needs MKL for that.
+    return csr_from_scipy(csr_to_scipy(adjacency) @ csr_to_scipy(x)).to(x.device)
+
+
+def _concatenated(blocks: list[Tensor]) -> Tensor:
+    if blocks[0].layout != torch.sparse_csr:
+        return torch.cat(blocks, dim=1)
+    return csr_from_scipy(sp.hstack([csr_to_scipy(block) for block in blocks])).to(blocks[0].device)

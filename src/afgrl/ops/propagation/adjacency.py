@@ -1,0 +1,87 @@
+"""The normalized adjacency matrix of a GCN, S = D^-1/2 (A + I) D^-1/2.
+
+Row i holds what node i receives. If edges have weights, those are A's values, divided by their mean, so that a
+self-loop counts as much as an average edge.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from afgrl.csr import csr_tensor
+from afgrl.graph import Graph
+from afgrl.ops.sparse import spmm
+from afgrl.ops.sparse.matrix import SparseMatrix
+
+
+def gcn_norm(graph: Graph) -> Tensor:
+    """S as an [n, n] CSR tensor, for products that are computed once."""
+    n, (row, column, weight) = graph.n, _entries(graph)
+    count = torch.bincount(row, minlength=n)
+    crow = torch.cat([count.new_zeros(1), count.cumsum(0)])
+    if weight is None:
+        scale = count.to(torch.float32).rsqrt()  # the self-loop makes every degree at least 1
+        return csr_tensor(crow, column, scale[row] * scale[column], (n, n))
+    # On the CPU, where the order of a sum is fixed: the same bits in every call.
+    degree = torch.zeros(n, dtype=torch.float64).index_add_(0, row.cpu(), weight.cpu().double())
+    scale = degree.rsqrt().to(row.device, torch.float32)
+    return csr_tensor(crow, column, scale[row] * scale[column] * weight, (n, n))
+
+
+def gcn_adjacency(graph: Graph) -> SparseMatrix:
+    """A + I, whose edges ``gcn_values`` can drop in each step; its values are None if edges have no weights."""
+    row, column, weight = _entries(graph)
+    return SparseMatrix.from_coo(row, column, (graph.n, graph.n), weight, split_rows=True)
+
+
+def gcn_values(adjacency: SparseMatrix, mask: Tensor | None = None) -> Tensor:
+    """The values of S for the edges that ``mask`` [e] (1 or 0) keeps; by default for all."""
+    if adjacency.values is not None:
+        return _weighted_values(adjacency, adjacency.values if mask is None else adjacency.values * mask)
+    if mask is None:
+        degree = adjacency.indptr.diff()
+    else:
+        count = torch.cat([adjacency.indptr.new_zeros(1), mask.to(torch.int64).cumsum(0)])
+        degree = count[adjacency.indptr[1:]] - count[adjacency.indptr[:-1]]
+    scale = degree.clamp(min=1).to(torch.float32).rsqrt()
+    values = scale[adjacency.rows] * scale[adjacency.indices]
+    return values if mask is None else values * mask
+
+
+def _weighted_values(adjacency: SparseMatrix, weight: Tensor) -> Tensor:
+    # By a product, whose sums have a fixed order on every device.
+    degree = spmm(adjacency, weight.new_ones(adjacency.shape[0], 1), weight).squeeze(1)
+    scale = torch.where(degree > 0, degree, 1.0).rsqrt()
+    return scale[adjacency.rows] * scale[adjacency.indices] * weight
+
+
+def edge_numbers(adjacency: SparseMatrix, graph: Graph) -> Tensor:
+    """The column of ``graph.edge_index`` that each entry comes from, -1 for a self-loop: [e] int64."""
+    wanted = adjacency.indices * graph.n + adjacency.rows
+    edges = graph.edge_index[0] * graph.n + graph.edge_index[1]  # ascending, an invariant of Graph
+    if edges.numel() == 0:
+        return torch.full_like(wanted, -1)
+    return torch.where(adjacency.on_diagonal, -1, torch.searchsorted(edges, wanted))
+
+
+class _Entries(NamedTuple):
+    """Of A + I, sorted by row and column."""
+
+    row: Tensor  # [e + n] int64, the node that receives
+    column: Tensor  # [e + n] int64, the node that sends
+    weight: Tensor | None  # [e + n] divided by the mean of the edges, 1 for self-loops
+
+
+def _entries(graph: Graph) -> _Entries:
+    source, target = graph.edge_index
+    loops = torch.arange(graph.n, device=source.device)
+    row, column = torch.cat([target, loops]), torch.cat([source, loops])
+    order = torch.argsort(row * graph.n + column)
+    weight = graph.edge_weight
+    if weight is not None:
+        relative = weight / weight.double().mean().to(torch.float32)
+        weight = torch.cat([relative, relative.new_ones(graph.n)])[order]
+    return _Entries(row[order], column[order], weight)

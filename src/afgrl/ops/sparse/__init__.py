@@ -1,0 +1,42 @@
+"""SpMM: the product of a sparse matrix with a table of vectors, the messages of a GCN layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from afgrl.errors import AfgrlError
+from afgrl.ops.dispatch import takes_kernels
+from afgrl.ops.sparse.matrix import SparseMatrix
+from afgrl.ops.sparse.reference import spmm_reference
+
+
+def spmm(matrix: SparseMatrix, h: Tensor, values: Tensor | None = None) -> Tensor:
+    """``matrix @ h`` for ``h`` [m, d], with ``values`` [e] in place of the matrix's own: [n, d].
+
+    The gradient flows to ``h`` only.
+    """
+    if h.ndim != 2 or h.shape[0] != matrix.shape[1]:
+        raise AfgrlError(f"A sparse matrix {matrix.shape} cannot be multiplied with a table {tuple(h.shape)}.")
+    values = matrix.explicit_values if values is None else values.detach()
+    product: Tensor = _SpMM.apply(h, values, matrix, False)
+    return product
+
+
+class _SpMM(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, values: Tensor, matrix: SparseMatrix, transposed: bool) -> Tensor:
+        ctx.matrix, ctx.transposed = matrix, transposed
+        ctx.save_for_backward(values)
+        if takes_kernels(h):
+            from afgrl.ops.sparse.triton import spmm_triton
+
+            return spmm_triton(matrix, h, values, transposed)
+        return spmm_reference(matrix, h, values, transposed)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        (values,) = ctx.saved_tensors
+        return _SpMM.apply(grads[0], values, ctx.matrix, not ctx.transposed), None, None, None

@@ -1,0 +1,40 @@
+"""Scaling the rows of a table, dense or CSR."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.csr import csr_tensor
+
+SMALLEST = 1e-12  # length or sum, as in F.normalize: a row of stored zeros must not become 0 / 0
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """Rows scaled to Euclidean length 1; zero rows stay zero."""
+    return F.normalize(x) if x.layout != torch.sparse_csr else scale_rows(x, 1 / row_lengths(x))
+
+
+def unit_sums(x: Tensor) -> Tensor:
+    """Rows scaled so that their absolute values sum to 1; zero rows stay zero."""
+    if x.layout != torch.sparse_csr:
+        return F.normalize(x, p=1.0)
+    total = x.values().new_zeros(x.shape[0]).index_add_(0, _row_of_entries(x), x.values().abs())
+    return scale_rows(x, 1 / total.clamp(min=SMALLEST))
+
+
+def row_lengths(x: Tensor) -> Tensor:
+    """Euclidean length of each row of a CSR tensor, at least ``SMALLEST``: [n]."""
+    square = x.values().new_zeros(x.shape[0]).index_add_(0, _row_of_entries(x), x.values().square())
+    return square.sqrt().clamp(min=SMALLEST)
+
+
+def scale_rows(x: Tensor, factor: Tensor) -> Tensor:
+    """A CSR tensor with row i multiplied by ``factor[i]``."""
+    values = x.values() * factor[_row_of_entries(x)]
+    return csr_tensor(x.crow_indices(), x.col_indices(), values, (x.shape[0], x.shape[1]))
+
+
+def _row_of_entries(x: Tensor) -> Tensor:
+    return torch.repeat_interleave(x.crow_indices().diff())
