@@ -1,38 +1,115 @@
 import pytest
 import torch
 
-from afgrl.config import from_assignments, from_file, recipe, resolve
+from afgrl.config import recipe, resolve, settings_from_assignments, settings_from_file
 from afgrl.errors import UserError
 from afgrl.graph import Graph
-from afgrl.methods import methods
-from afgrl.methods.afgrl import AFGRLConfig
+from afgrl.methods import available_methods
+from afgrl.methods.afgrl import LARGE, AFGRLSettings
+from afgrl.methods.deepwalk import DeepWalkSettings
+
+GRAPH = Graph(torch.ones(10, 2), torch.tensor([[0, 1], [1, 2]]))
+# Rings of nodes, below and above the size of a large graph.
+RING = {n: torch.stack([torch.arange(n), torch.arange(n).roll(1)]) for n in (10, LARGE, LARGE + 1)}
 
 
-def test_later_layers_overrule():
-    config = resolve(AFGRLConfig, {"epochs": 7, "n_neighbors": 3}, {"n_neighbors": "8"})
-    assert (config.epochs, config.n_neighbors) == (7, 8)
-    assert config.momentum == AFGRLConfig().momentum
+def bag_of_words(n):
+    """[n, 10] with one word per node: 10 % non-zeros."""
+    words = torch.zeros(n, 10)
+    words[:, 0] = 1
+    return words
+
+
+def test_later_layers_override_earlier_ones():
+    settings = resolve(AFGRLSettings, {"epochs": 7, "n_neighbors": 3}, {"n_neighbors": "8"}, graph=GRAPH)
+    assert (settings.epochs, settings.n_neighbors) == (7, 8)
+    assert settings.momentum == AFGRLSettings.model_fields["momentum"].default
+
+
+def test_settings_that_follow_the_graph_have_no_default():
+    missing = {name for name, field in AFGRLSettings.model_fields.items() if field.is_required()}
+    assert missing == {"epochs", "n_components", "predictor_width", "n_hops"}
+    assert {name for name, field in DeepWalkSettings.model_fields.items() if field.is_required()} == {"epochs"}
+    with pytest.raises(UserError, match="'epochs' has no default without a graph; set it"):
+        resolve(AFGRLSettings)
+
+
+@pytest.mark.parametrize("method", list(available_methods()))
+def test_graph_defaults_fill_exactly_the_fields_without_a_default(method):
+    cls = available_methods()[method].settings_class
+    required = {name for name, field in cls.model_fields.items() if field.is_required()}
+    assert cls.graph_defaults(GRAPH, {}).keys() == required
+    assert resolve(cls, graph=GRAPH) == resolve(cls, cls.graph_defaults(GRAPH, {}))
+
+
+@pytest.mark.parametrize(
+    ("n", "x", "expected"),
+    [
+        (10, torch.ones(10, 1), (0, 2000, 512, 1024)),
+        (LARGE, torch.ones(LARGE, 1), (0, 2000, 512, 1024)),
+        (LARGE + 1, torch.ones(LARGE + 1, 1), (0, 2000, 128, 256)),
+        (10, bag_of_words(10), (2, 100, 512, 1024)),
+        (LARGE + 1, bag_of_words(LARGE + 1), (2, 50, 512, 1024)),
+    ],
+    ids=["small dense", "medium dense", "large dense", "small sparse", "large sparse"],
+)
+def test_defaults_of_afgrl_follow_the_features_and_the_size(n, x, expected):
+    settings = resolve(AFGRLSettings, graph=Graph(x, RING[n]))
+    assert (settings.n_hops, settings.epochs, settings.n_components, settings.predictor_width) == expected
+
+
+@pytest.mark.parametrize(("n", "epochs"), [(7, 300), (LARGE + 7, 150)])
+def test_one_hop_is_the_default_for_sparse_features_and_many_neighbors(n, epochs):
+    block = torch.arange(n // 7 * 7).view(-1, 7)  # complete graphs of 7 nodes: degree 6
+    pairs = torch.combinations(torch.arange(7)).T
+    graph = Graph(bag_of_words(len(block) * 7), block[:, pairs].transpose(0, 1).reshape(2, -1))
+    assert graph.mean_degree == 6
+    settings = resolve(AFGRLSettings, graph=graph)
+    assert (settings.n_hops, settings.epochs, settings.n_components) == (1, epochs, 512)
+
+
+def test_given_settings_override_those_of_the_graph():
+    graph = Graph(torch.ones(LARGE + 1, 1), RING[LARGE + 1])
+    settings = resolve(AFGRLSettings, {"n_components": 64, "epochs": 7, "n_hops": 3}, graph=graph)
+    assert (settings.n_components, settings.predictor_width, settings.epochs, settings.n_hops) == (64, 128, 7, 3)
+    assert resolve(AFGRLSettings, {"n_components": 64, "predictor_width": 5}, graph=graph).predictor_width == 5
+
+
+@pytest.mark.parametrize("given", ["64", "64.0", 64.0, 64])
+def test_settings_that_depend_on_others_read_them_as_the_fields_do(given):
+    settings = resolve(AFGRLSettings, {"n_components": given}, graph=GRAPH)
+    assert (settings.n_components, settings.predictor_width) == (64, 128)
+    layers = {"walks_per_node": "3"}, {"batch_size": given}
+    assert resolve(DeepWalkSettings, *layers, graph=Graph(torch.ones(100, 1), RING[10])).epochs == 5  # 300 walks
+
+
+@pytest.mark.parametrize("given", ["x", 0, "0", -1, None, 2.5, float("inf"), float("nan")])
+@pytest.mark.parametrize(("cls", "name"), [(AFGRLSettings, "n_components"), (DeepWalkSettings, "batch_size")])
+def test_an_invalid_value_that_others_depend_on_is_named(cls, name, given):
+    with pytest.raises(UserError, match=f"The setting {name!r} cannot be {given!r}"):
+        resolve(cls, {name: given}, graph=GRAPH)
 
 
 @pytest.mark.parametrize(
     ("layer", "sentence"),
     [
-        ({"n_neighbors": 3}, "no setting 'n_neighbors'; did you mean 'n_neighbors'"),
-        ({"zzz": 3}, "possible are"),
+        ({"n_neigbors": 3}, "Unknown setting 'n_neigbors'; did you mean 'n_neighbors'"),
+        ({"zzz": 3}, "possible values: "),
         ({"n_neighbors": "three"}, "'n_neighbors' cannot be 'three'"),
         ({"n_neighbors": 0}, "greater than or equal to 1"),
         ({"momentum": 2}, "'momentum' cannot be 2"),
         ({"schedule": "linear"}, "'schedule' cannot be 'linear'"),
+        ({"normalization": "layer"}, "'normalization' cannot be 'layer'"),
     ],
 )
-def test_a_wrong_setting_gets_one_sentence(layer, sentence):
+def test_an_invalid_setting_gives_one_sentence(layer, sentence):
     with pytest.raises(UserError, match=sentence) as caught:
-        resolve(AFGRLConfig, layer)
+        resolve(AFGRLSettings, layer, graph=GRAPH)
     assert "\n" not in str(caught.value)
 
 
-def test_the_papers_recipe_is_the_papers_table():
-    """D, predictor width, learning rate, epochs, k of the appendix's table."""
+def test_the_recipe_paper_equals_the_table_of_the_paper():
+    """D, predictor width, learning rate, epochs and k of the appendix's table."""
     table = {
         "wikics": (1024, 2048, 0.001, 1500, 8),
         "computers": (512, 1024, 0.001, 4000, 4),
@@ -41,61 +118,38 @@ def test_the_papers_recipe_is_the_papers_table():
         "physics": (256, 512, 0.01, 1000, 8),
     }
     for dataset, row in table.items():
-        config = resolve(AFGRLConfig, recipe("afgrl", "paper", dataset))
-        found = (
-            config.n_components, config.predictor_width, config.learning_rate, config.epochs, config.n_neighbors
-        )  # fmt: skip
-        assert found == row, dataset
-        assert (config.n_clusters, config.n_restarts, config.momentum, config.n_layers) == (100, 5, 0.9, 1)
+        settings = resolve(AFGRLSettings, recipe("afgrl", "paper", dataset))
+        names = ("n_components", "predictor_width", "learning_rate", "epochs", "n_neighbors")
+        assert tuple(getattr(settings, name) for name in names) == row, dataset
+        assert (settings.n_clusters, settings.n_restarts, settings.momentum, settings.n_layers) == (100, 5, 0.9, 1)
 
 
-@pytest.mark.parametrize("method", list(methods()))
+@pytest.mark.parametrize("method", list(available_methods()))
 def test_every_recipe_of_every_method_is_valid(method):
     for name in ("default", "paper"):
         for dataset in ("", "wikics", "computers", "photo", "cs", "physics"):
-            resolve(methods()[method].Config, recipe(method, name, dataset))
+            resolve(available_methods()[method].settings_class, recipe(method, name, dataset), graph=GRAPH)
 
 
-def test_an_unknown_recipe_is_named():
-    with pytest.raises(UserError, match="no recipe 'papr'; did you mean 'paper'"):
+def test_an_unknown_recipe_is_refused():
+    with pytest.raises(UserError, match="Unknown recipe 'papr'; did you mean 'paper'"):
         recipe("afgrl", "papr")
 
 
 def test_settings_from_a_file(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("n_neighbors = 8\n")
-    assert from_file(file) == {"n_neighbors": 8}
+    assert settings_from_file(file) == {"n_neighbors": 8}
     file.write_text("[run]\nsource = 'photo'\n[settings]\nepochs = 3\n")
-    assert from_file(file) == {"epochs": 3}
+    assert settings_from_file(file) == {"epochs": 3}
     file.write_text("epochs = \n")
     with pytest.raises(UserError, match="cannot be read"):
-        from_file(file)
-    with pytest.raises(UserError, match="no settings file"):
-        from_file(tmp_path / "none.toml")
+        settings_from_file(file)
+    with pytest.raises(UserError, match="Settings file not found"):
+        settings_from_file(tmp_path / "none.toml")
 
 
 def test_assignments():
-    assert from_assignments(["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
+    assert settings_from_assignments(["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
     with pytest.raises(UserError, match="name=value"):
-        from_assignments(["a"])
-
-
-def test_width_and_epochs_follow_the_size_of_a_graph_unless_told():
-    def adapted(n, x, **settings):
-        edges = torch.stack([torch.arange(n), torch.arange(n).roll(1)])
-        config = AFGRLConfig(**settings).adapted(Graph(x, edges))
-        return config.n_components, config.predictor_width, config.epochs
-
-    for n, dense, sparse in ((10, (512, 1024, 2000), (512, 1024, 100)), (50_001, (128, 256, 2000), (512, 1024, 50))):
-        words = torch.zeros(n, 10)
-        words[:, 0] = 1
-        assert adapted(n, torch.ones(n, 1)) == dense
-        assert adapted(n, words) == sparse
-    assert adapted(50_001, torch.ones(50_001, 1), n_components=64, epochs=7) == (64, 128, 7)
-
-
-def test_neighbors_of_large_graphs_are_looked_for_in_clusters_on_a_cpu():
-    assert AFGRLConfig().looks_into_clusters(50_001, torch.device("cpu"))
-    assert not AFGRLConfig().looks_into_clusters(50_001, torch.device("cuda"))
-    assert not AFGRLConfig(search="exact").looks_into_clusters(50_001, torch.device("cpu"))
-    assert not AFGRLConfig(positives="knn").looks_into_clusters(50_001, torch.device("cpu"))  # it makes none
+        settings_from_assignments(["a"])

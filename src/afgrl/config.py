@@ -1,4 +1,4 @@
-"""Settings: a method's defaults, then its recipe, then what the user says."""
+"""Settings of a method: defaults, then the recipe, then what the user sets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,73 +17,85 @@ if TYPE_CHECKING:
 
 
 class Settings(BaseModel):
-    """What every method can be told; each method's ``Config`` adds its own."""
+    """Settings every method has; each method's own class adds to them.
+
+    A field without a default follows the graph: ``graph_defaults`` computes it when nobody sets it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    epochs: int | None = Field(500, ge=0, description="passes over the graph")
-    learning_rate: float = Field(1e-3, gt=0, description="step size of AdamW (the paper's η)")
-    weight_decay: float = Field(1e-5, ge=0, description="AdamW's pull of every parameter towards zero")
+    epochs: int = Field(500, ge=0, description="passes over the graph")
+    learning_rate: float = Field(1e-3, gt=0, description="learning rate (η)")
+    weight_decay: float = Field(1e-5, ge=0, description="weight decay of AdamW, or L2 regularization of Adam")
     precision: Literal["float32", "tf32", "bf16"] = Field(
         "bf16",
-        description="of products on a GPU; bf16: of all pairs of nodes only, the rest in tf32; a CPU takes float32",
+        description="of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; "
+        "CPUs always use float32",
     )
-    patience: int = Field(0, ge=0, description="stop when the loss has not fallen for so many epochs; 0: never")
-    checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0 for none but the last")
-    seed: int = Field(0, ge=0, lt=2**63, description="of everything random in training")
+    patience: int = Field(0, ge=0, description="stop after this many epochs without a lower loss; 0: never")
+    checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0: only after the last epoch")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of all random numbers in training")
 
-    def adapted(self, graph: Graph) -> Self:
-        """These settings with every None replaced by what suits the graph; a method that has any says how."""
-        return self
+    @classmethod
+    def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Values that follow the graph, for the fields nobody set; ``given`` holds those that were set."""
+        return {}
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
-def resolve(config: type[SettingsT], *layers: Mapping[str, Any]) -> SettingsT:
-    """The settings of one run: the defaults of ``config``, overruled by each layer in turn."""
+def resolve(settings_class: type[SettingsT], *layers: Mapping[str, Any], graph: Graph | None = None) -> SettingsT:
+    """The settings of one run: the defaults of the class and of the graph, overridden by each layer in turn."""
     merged: dict[str, Any] = {}
     for layer in layers:
         for name in layer:
-            if name not in config.model_fields:
-                raise unknown("setting", name, config.model_fields)
+            if name not in settings_class.model_fields:
+                raise unknown("setting", name, settings_class.model_fields)
         merged |= layer
+    if graph is not None:
+        try:
+            merged = settings_class.graph_defaults(graph, merged) | merged
+        except (TypeError, ValueError):  # a value that is not a number: the validation below names it
+            merged = settings_class.graph_defaults(graph, {}) | merged
     try:
-        return config.model_validate(merged)
+        return settings_class.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            raise UserError(f"The setting {name!r} has no default without a graph; set it.") from None
         raise UserError(f"The setting {name!r} cannot be {first['input']!r}: {first['msg'].lower()}.") from None
 
 
 def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
-    """The settings a recipe file gives a method: those for every graph, overruled by the dataset's own."""
+    """The settings of a recipe: those for every graph, overridden by those for this dataset."""
     file = resources.files("afgrl.recipes") / f"{method}.toml"
     tables = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    tables = {"default": {}, "paper": {}} | tables  # the defaults of a method's Config, where nothing was published
+    tables = {"default": {}, "paper": {}} | tables  # the class's defaults where nothing was published
     if name not in tables:
         raise unknown("recipe", name, tables)
     common = {key: value for key, value in tables[name].items() if not isinstance(value, dict)}
     return common | tables[name].get(dataset, {})
 
 
-def from_file(path: Path) -> dict[str, Any]:
-    """The settings of a TOML file: its top level, or the table ``[settings]`` of a run's config.toml."""
+def settings_from_file(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file: its top level, or the table ``[settings]`` of a run's config.toml."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"There is no settings file {str(path)!r}.") from None
+        raise UserError(f"Settings file not found: {str(path)!r}.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"The settings file {str(path)!r} cannot be read: {error}.") from None
     return tables.get("settings", {key: value for key, value in tables.items() if not isinstance(value, dict)})
 
 
-def from_assignments(assignments: list[str]) -> dict[str, str]:
-    """``["n_neighbors=8"]`` as a layer; the values are read by the settings' own types."""
+def settings_from_assignments(assignments: list[str]) -> dict[str, str]:
+    """``["n_neighbors=8"]`` as a layer; the settings class parses the values."""
     layer = {}
     for assignment in assignments:
-        name, sign, value = assignment.partition("=")
-        if not sign:
+        name, equals, value = assignment.partition("=")
+        if not equals:
             raise UserError(f"--set takes name=value, for example n_neighbors=8, not {assignment!r}.")
         layer[name.strip()] = value.strip()
     return layer

@@ -1,4 +1,4 @@
-"""One file a method; adding one is adding one file. Every module here that holds a ``Method`` is found."""
+"""Methods, one file each. Every module here that defines a ``Method`` with a name is registered."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from afgrl.methods.base import Method, Size
 
 
 @cache
-def methods() -> dict[str, type[Method]]:
-    """Every method by its name."""
-    found = {}
+def available_methods() -> dict[str, type[Method]]:
+    """All methods by name."""
+    registered = {}
     for file in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{file.name}")
         for value in vars(module).values():
-            own = isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
-            if own and hasattr(value, "name"):  # which the base class has not
-                found[value.name] = value
-    return found
+            is_method = isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
+            if is_method and hasattr(value, "name"):  # the base classes have no name
+                registered[value.name] = value
+    return registered
 
 
 def method_class(name: str) -> type[Method]:
-    if name not in methods():
-        raise unknown("method", name, methods())
-    return methods()[name]
+    """The class of a method; raises ``UserError`` for an unknown name."""
+    if name not in available_methods():
+        raise unknown("method", name, available_methods())
+    return available_methods()[name]
 
 
-__all__ = ["Method", "Size", "method_class", "methods"]
+__all__ = ["Method", "Size", "available_methods", "method_class"]

@@ -1,12 +1,12 @@
-"""What a method is: the one extension point of the package."""
+"""The base classes of methods, the extension point of the package."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, final
 
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveInt, TypeAdapter
 from torch import Tensor, nn
 
 from afgrl.config import Settings
@@ -16,105 +16,142 @@ from afgrl.nn import Progress
 
 
 class Size(NamedTuple):
-    """Of the graph a method is made for."""
+    """Size of the graph a method is built for."""
 
     n_nodes: int
     n_features: int
 
 
 class Method(nn.Module, ABC):
-    """A way to learn node vectors: an ``nn.Module`` that knows its inputs, its loss and its embedding.
+    """A way to learn node embeddings: an ``nn.Module`` that defines its inputs, its loss and its encoder.
 
-    It holds no loop and no evaluation; ``train.py`` and ``evaluate/`` serve every method alike. What it keeps
-    between steps besides parameters and buffers goes through ``get_extra_state``, so that a checkpoint is whole.
+    A method contains no training loop and no evaluation; ``train/`` and ``evaluate/`` work with every method. State
+    that is neither a parameter nor a buffer goes through ``get_extra_state``, so that a checkpoint is complete.
     """
 
-    name: ClassVar[str]  # the word of --method
-    _here: Tensor
-    Config: ClassVar[type[Settings]]
-    trains: ClassVar[bool] = True  # False: the vectors are there without a single step
-    is_inductive: ClassVar[bool] = True  # False: it knows the nodes of its own graph only
-    decoupled_decay: ClassVar[bool] = True  # AdamW; False: Adam, whose weight decay is part of the gradient
+    name: ClassVar[str]  # the value of --method
+    settings_class: ClassVar[type[Settings]]
+    _device_marker: Tensor
 
-    def __init__(self, config: Any, size: Size, rng: torch.Generator) -> None:
-        """Draws the first parameters from ``rng``, a generator on the CPU: they are the same on every device."""
+    # Capabilities: what the rest of the package needs to know about a method.
+    trains: ClassVar[bool] = True  # False: the vectors follow from the graph without training
+    needs_labels: ClassVar[bool] = False  # True: it learns from the labels passed to ``attach_labels``
+    inductive: ClassVar[bool] = True  # False: it embeds only the nodes of the graph it was trained on
+    capturable: ClassVar[bool] = False  # True: a training step can be captured in a CUDA graph
+    decoupled_decay: ClassVar[bool] = True  # AdamW; False: Adam with L2 regularization
+
+    def __init__(self, settings: Any, size: Size, rng: torch.Generator) -> None:
+        """Draws the initial parameters from the CPU generator ``rng``, so that they are the same on every device."""
         super().__init__()
-        self.config, self.size = config, size
-        self.register_buffer("_here", torch.empty(0), persistent=False)
+        self.settings, self.size = settings, size
+        self.register_buffer("_device_marker", torch.empty(0), persistent=False)
 
     @property
     def device(self) -> torch.device:
-        """Where it is, also without a parameter."""
-        return self._here.device
+        """The device of the method, also of one without parameters."""
+        return self._device_marker.device
 
     @abstractmethod
     def prepare(self, graph: Graph) -> Any:
-        """All that can be computed from the graph once, before training or embedding."""
+        """Everything that can be computed from the graph once, before training or embedding."""
 
-    def begin(self, inputs: Any) -> None:
-        """Called once, before the first step of a new training."""
+    def initialize(self, inputs: Any) -> None:
+        """Called once, before the first step of a new training run."""
 
     @abstractmethod
     def loss(self, inputs: Any, rng: torch.Generator) -> Tensor:
-        """The loss of one step; ``rng`` lives on the inputs' device."""
+        """The loss of one step; ``rng`` is on the device of the inputs."""
 
-    def recordable(self) -> str | None:
-        """The kind of the step that comes next, if one such step, recorded on a GPU, can stand for all of its kind.
+    @abstractmethod
+    def encode(self, inputs: Any) -> Tensor:
+        """The vectors of all nodes of prepared inputs, [n, d] float32; called in eval mode, without gradients."""
 
-        A recording repeats what the GPU did, with the memory it did it in, and nothing of what Python did: the loss
-        of such a step keeps its results in place, waits for nothing, and counts nothing (``after_step`` may).
+    def capture_key(self) -> str | None:
+        """Which captured CUDA graph can replay the next step; None if the step must run eagerly.
+
+        A replay repeats the GPU work of the captured step in the same memory, and none of its Python code. So the loss
+        of a capturable step writes its results in place, does not synchronize with the GPU, and counts nothing on the
+        host (``after_step`` may).
         """
-        return None
+        return "step" if self.capturable else None
 
     def learning_rate(self, progress: Progress) -> float:
-        """Of the step that comes next."""
-        rate: float = self.config.learning_rate
+        """The learning rate of the next step."""
+        rate: float = self.settings.learning_rate
         return rate
 
     def after_step(self, progress: Progress) -> None:
         """Called after each optimizer step."""
 
     def diagnostics(self) -> dict[str, float]:
-        """What is worth a look beside the loss; a line of history.jsonl carries it."""
+        """Values to log with the loss in history.jsonl."""
         return {}
 
-    @abstractmethod
-    def represent(self, inputs: Any) -> Tensor:
-        """The vectors of all nodes of prepared inputs: [n, d] float32, without gradient."""
+    @final
+    @torch.no_grad()
+    def embed(self, inputs: Any) -> Tensor:
+        """``encode`` in eval mode, without gradients; the mode is restored afterwards."""
+        training = self.training
+        self.eval()
+        try:
+            return self.encode(inputs)
+        finally:
+            self.train(training)
 
-    def embed(self, graph: Graph) -> Tensor:
+    def embed_graph(self, graph: Graph) -> Tensor:
         """The vectors of all nodes of a graph, also one never trained on: [n, d] float32."""
-        return self.represent(self.prepare(graph))
+        return self.embed(self.prepare(graph))
+
+    # For methods with ``needs_labels`` only.
+
+    @classmethod
+    def label_settings(cls, n_classes: int, n_splits: int) -> dict[str, int]:
+        """Settings that follow from the labels."""
+        return {}
+
+    def attach_labels(self, y: Tensor, train: Tensor, validation: Tensor) -> None:
+        """Labels [n], -1 for unlabeled nodes, and each split's training and validation nodes, [s, n] bool."""
+        raise AssertionError(f"{self.name} does not learn from labels")
+
+    def predict(self, inputs: Any) -> Tensor | None:
+        """The class of each node by each split's classifier, [s, n]; None for a method without a classifier."""
+        return None
 
 
-class FreeSettings(Settings):
-    epochs: int | None = Field(0, ge=0, le=0, description="there is no training")
+def positive_int(value: Any) -> int:
+    """The value of a setting that ``graph_defaults`` depends on, parsed like its field; raises ``ValueError``."""
+    number: int = TypeAdapter(PositiveInt).validate_python(value)
+    return number
+
+
+class TrainingFreeSettings(Settings):
+    epochs: int = Field(0, ge=0, le=0, description="always 0: the method does not train")
 
 
 class TrainingFree(Method):
     """A method whose vectors follow from the graph alone."""
 
     trains = False
-    Config: ClassVar[type[Settings]] = FreeSettings
+    settings_class: ClassVar[type[Settings]] = TrainingFreeSettings
 
     def loss(self, inputs: Any, rng: torch.Generator) -> Tensor:
         raise AssertionError(f"{self.name} does not train")
 
 
-class NodeTable(Method):
-    """A method that learns a vector for each node of one graph, and knows no other nodes."""
+class Transductive(Method):
+    """A method that learns one vector per node of one graph, and cannot embed other nodes."""
 
-    is_inductive = False
+    inductive = False
     fingerprint: Tensor  # [] int64, of that graph
 
-    def __init__(self, config: Any, size: Size, rng: torch.Generator) -> None:
-        super().__init__(config, size, rng)
+    def __init__(self, settings: Any, size: Size, rng: torch.Generator) -> None:
+        super().__init__(settings, size, rng)
         self.register_buffer("fingerprint", torch.zeros((), dtype=torch.int64))
 
-    def embed(self, graph: Graph) -> Tensor:
+    def embed_graph(self, graph: Graph) -> Tensor:
         if graph.fingerprint != int(self.fingerprint):
             raise UserError(
-                f"The method {self.name!r} learns a vector for each node of one graph and cannot embed another; "
-                "a method that learns an encoder can, afgrl for one."
+                f"The method {self.name!r} learns one vector per node of one graph and cannot embed another graph; "
+                "use a method that learns an encoder, such as afgrl."
             )
-        return super().embed(graph)
+        return super().embed_graph(graph)

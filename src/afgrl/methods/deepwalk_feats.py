@@ -1,6 +1,6 @@
-"""DeepWalk's vectors beside the features: both what the edges and what the features tell, without mixing them.
+"""DeepWalk's vectors concatenated with the node features.
 
-Costs as DeepWalk, and n·f for the wider table.
+Complexity: that of DeepWalk, and O(n·f) for the features.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from afgrl.methods.deepwalk import DeepWalkMethod, Inputs
-from afgrl.ops import unit_rows
+from afgrl.ops.sparse.rows import unit_rows
 
 
 class DeepWalkFeatsMethod(DeepWalkMethod):
     name = "deepwalk_feats"
 
-    @torch.no_grad()
-    def represent(self, inputs: Inputs) -> Tensor:
-        """Rows of both parts have length 1, so that neither drowns the other."""
-        return torch.cat([unit_rows(super().represent(inputs)), unit_rows(inputs.graph.x).to_dense()], dim=1)
+    def encode(self, inputs: Inputs) -> Tensor:
+        """The rows of both parts are scaled to length 1, so that neither dominates."""
+        return torch.cat([unit_rows(super().encode(inputs)), unit_rows(inputs.graph.x).to_dense()], dim=1)

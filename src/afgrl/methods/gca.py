@@ -1,7 +1,7 @@
-"""GCA: GRACE with views that keep what matters, edges and features of central nodes
+"""GCA: GRACE whose views preferably keep the edges and features of central nodes
 (Zhu et al., Graph Contrastive Learning with Adaptive Augmentation, WWW 2021).
 
-Costs as GRACE, and a centrality once.
+Complexity: that of GRACE, and one centrality computation before training.
 """
 
 from __future__ import annotations
@@ -11,31 +11,33 @@ from dataclasses import replace
 import torch
 from pydantic import Field
 
-from afgrl.augment import Centrality, drop_probabilities, edge_weights, feature_weights
 from afgrl.graph import Graph
-from afgrl.methods.grace import GRACEConfig, GRACEMethod
-from afgrl.methods.views import Drops, ViewInputs, uniform_views
-from afgrl.ops import edge_places
+from afgrl.methods.grace import GRACEMethod, GRACESettings
+from afgrl.methods.parts.augmentations import Centrality, drop_probabilities, edge_drop_weights, feature_drop_weights
+from afgrl.methods.parts.views import Drops, ViewInputs, uniform_views
+from afgrl.ops.propagation.adjacency import edge_numbers
 
 
-class GCAConfig(GRACEConfig):
-    centrality: Centrality = Field("degree", description="what makes a node, its edges and its features matter")
-    threshold: float = Field(0.7, ge=0, le=1, description="no edge or feature is dropped more often")
+class GCASettings(GRACESettings):
+    centrality: Centrality = Field("degree", description="importance of a node, and thereby of its edges and features")
+    threshold: float = Field(0.7, ge=0, le=1, description="highest drop probability of an edge or feature")
 
 
 class GCAMethod(GRACEMethod):
     name = "gca"
-    Config = GCAConfig
-    config: GCAConfig
+    settings_class = GCASettings
+    settings: GCASettings
 
     def prepare(self, graph: Graph) -> ViewInputs:
-        uniform, config = uniform_views(graph, self.config), self.config
-        place = edge_places(uniform.gcn.links, graph)
-        edges, features = edge_weights(graph, config.centrality), feature_weights(graph, config.centrality)
+        uniform, settings = uniform_views(graph, self.settings), self.settings
+        number = edge_numbers(uniform.gcn.adjacency, graph)
+        edges = edge_drop_weights(graph, settings.centrality)
+        features = feature_drop_weights(graph, settings.centrality)
 
         def drops(edge_rate: float, feature_rate: float) -> Drops:
-            chance = torch.cat([drop_probabilities(edges, edge_rate, config.threshold), edges.new_zeros(1)])
-            return chance[place], drop_probabilities(features, feature_rate, config.threshold)  # a loop is place -1
+            # The 0 at the end is the drop probability of self-loops, whose number is -1.
+            of_edges = torch.cat([drop_probabilities(edges, edge_rate, settings.threshold), edges.new_zeros(1)])
+            return of_edges[number], drop_probabilities(features, feature_rate, settings.threshold)
 
-        first = drops(config.drop_edges_1, config.drop_features_1)
-        return replace(uniform, drops=(first, drops(config.drop_edges_2, config.drop_features_2)))
+        first = drops(settings.drop_edges_1, settings.drop_features_1)
+        return replace(uniform, drops=(first, drops(settings.drop_edges_2, settings.drop_features_2)))

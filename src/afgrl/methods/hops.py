@@ -1,6 +1,6 @@
-"""Multi-hop features without training: [X | SX | … | SʰX], rows of each block at one length.
+"""A baseline without training: multi-hop features [X | SX | … | SʰX], the rows of each block scaled to one length.
 
-Costs h sparse products, e·f each, and the memory of the table, n·f·(h + 1).
+Complexity, for edges e: O(h·e·f). Memory: O(h·n·f).
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from pydantic import Field
 from torch import Tensor
 
 from afgrl.graph import Graph
-from afgrl.methods.base import FreeSettings, TrainingFree
-from afgrl.ops import hops
+from afgrl.methods.base import TrainingFree, TrainingFreeSettings
+from afgrl.ops.propagation import multi_hop_features
 
 
-class HopsConfig(FreeSettings):
-    n_hops: int = Field(2, ge=0, description="how far a node looks")
+class HopsSettings(TrainingFreeSettings):
+    n_hops: int = Field(2, ge=0, description="number of hops (h)")
 
 
 class HopsMethod(TrainingFree):
     name = "hops"
-    Config = HopsConfig
-    config: HopsConfig
+    settings_class = HopsSettings
+    settings: HopsSettings
 
     def prepare(self, graph: Graph) -> Tensor:
-        return hops(graph, self.config.n_hops)
+        return multi_hop_features(graph, self.settings.n_hops)
 
-    def represent(self, inputs: Tensor) -> Tensor:
-        return inputs.to_dense()[:, : self.size.n_features * (self.config.n_hops + 1)]  # a GPU has zeros behind it
+    def encode(self, inputs: Tensor) -> Tensor:
+        return inputs.to_dense()[:, : self.size.n_features * (self.settings.n_hops + 1)]  # without the padding on a GPU

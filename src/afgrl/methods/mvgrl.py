@@ -1,10 +1,11 @@
-"""MVGRL: tell real nodes from shuffled ones across two views of a graph, its edges and their diffusion
+"""MVGRL: DGI across two views of the graph, its edges and their diffusion
 (Hassani and Khasahmadi, Contrastive Multi-View Representation Learning on Graphs, ICML 2020).
 
-Costs once: the diffusion, about e·n times the terms of its series, and n·keep entries of it; a step: two products
-n·f·d, messages of 2·(e + n·keep)·d; memory n·(f + 8·d + keep).
+Complexity before training, for edges e: O(e·n) for each term of the diffusion's series. Complexity per step: O(n·f·d)
+for the layers and O((e + n·keep)·d) for the messages. Memory: O(n·(f + d + keep)).
 
-The authors sample 2,000 nodes, since they keep the diffusion dense; ours is sparse, so that all nodes take part.
+The authors' diffusion matrix is dense, so they train on samples of 2,000 nodes. Here it is sparse, and every step
+trains on all nodes.
 """
 
 from __future__ import annotations
@@ -16,59 +17,60 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from afgrl.diffusion import heat, personalized_pagerank
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
-from afgrl.methods.dgi import DGIConfig, Discriminator, real_and_corrupted
+from afgrl.methods.dgi import DGISettings, Discriminator, real_and_corrupted
+from afgrl.methods.parts.diffusion import heat, personalized_pagerank
 from afgrl.nn import GCN, GCNInputs, gcn_inputs
-from afgrl.ops import links_of
+from afgrl.ops.sparse.matrix import SparseMatrix
 
 
-class MVGRLConfig(DGIConfig):
-    diffusion: Literal["ppr", "heat"] = Field("ppr", description="personalized PageRank, or heat")
-    alpha: float = Field(0.2, gt=0, le=1, description="how often PageRank's walk returns home")
-    time: float = Field(5.0, gt=0, description="for which heat flows")
-    keep: int = Field(64, ge=1, description="entries of the diffusion that each node keeps, the largest")
+class MVGRLSettings(DGISettings):
+    diffusion: Literal["ppr", "heat"] = Field(
+        "ppr", description="diffusion of the second view: personalized PageRank or the heat kernel"
+    )
+    alpha: float = Field(0.2, gt=0, le=1, description="restart probability of personalized PageRank")
+    time: float = Field(5.0, gt=0, description="diffusion time of the heat kernel")
+    keep: int = Field(64, ge=1, description="number of largest entries kept in each row of the diffusion matrix")
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    edges: GCNInputs
-    diffused: GCNInputs
+    edges: GCNInputs  # the first view: the normalized adjacency
+    diffused: GCNInputs  # the second view: the diffusion matrix
 
 
 class MVGRLMethod(Method):
-    """Two encoders, one for each view; a node's vector is the sum of both."""
+    """Two encoders, one per view; the vector of a node is the sum of their outputs."""
 
     name = "mvgrl"
-    Config = MVGRLConfig
-    config: MVGRLConfig
+    capturable = True
+    settings_class = MVGRLSettings
+    settings: MVGRLSettings
     decoupled_decay = False
 
-    def __init__(self, config: MVGRLConfig, size: Size, rng: torch.Generator) -> None:
-        super().__init__(config, size, rng)
-        widths = [size.n_features, config.n_components]
+    def __init__(self, settings: MVGRLSettings, size: Size, rng: torch.Generator) -> None:
+        super().__init__(settings, size, rng)
+        widths = [size.n_features, settings.n_components]
         self.encoder, self.diffused_encoder = (GCN(widths, "prelu", "none", rng) for _ in range(2))
-        self.discriminator = Discriminator(config.n_components, rng)
+        self.discriminator = Discriminator(settings.n_components, rng)
 
     def prepare(self, graph: Graph) -> Inputs:
-        config = self.config
-        edges = gcn_inputs(graph, to_sum_one=config.row_sums)
-        if config.diffusion == "ppr":
-            matrix = personalized_pagerank(graph, config.alpha, config.keep)
+        settings = self.settings
+        edges = gcn_inputs(graph, to_sum_one=settings.row_sums)
+        if settings.diffusion == "ppr":
+            matrix = personalized_pagerank(graph, settings.alpha, settings.keep)
         else:
-            matrix = heat(graph, config.time, config.keep)
-        return Inputs(edges, GCNInputs(edges.x, links_of(matrix), matrix.values()))
-
-    def recordable(self) -> str | None:
-        return "step"
+            matrix = heat(graph, settings.time, settings.keep)
+        return Inputs(edges, GCNInputs(edges.x, SparseMatrix.from_csr(matrix, split_rows=True), matrix.values()))
 
     def loss(self, inputs: Inputs, rng: torch.Generator) -> Tensor:
         real, corrupted = real_and_corrupted(self.encoder, inputs.edges, rng)
-        other, other_corrupted = real_and_corrupted(self.diffused_encoder, inputs.diffused, rng)
-        # Each view's nodes are judged by the other view's summary.
-        return (self.discriminator(real, corrupted, other) + self.discriminator(other, other_corrupted, real)) / 2
+        diffused, diffused_corrupted = real_and_corrupted(self.diffused_encoder, inputs.diffused, rng)
+        # The discriminator compares the nodes of each view with the summary of the other view.
+        first = self.discriminator(real, corrupted, diffused)
+        second = self.discriminator(diffused, diffused_corrupted, real)
+        return (first + second) / 2
 
-    @torch.no_grad()
-    def represent(self, inputs: Inputs) -> Tensor:
+    def encode(self, inputs: Inputs) -> Tensor:
         return self.encoder(inputs.edges) + self.diffused_encoder(inputs.diffused)

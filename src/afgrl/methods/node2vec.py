@@ -1,8 +1,8 @@
-"""node2vec: DeepWalk by walks that prefer to return (p) or to leave the neighborhood they came from (q)
+"""node2vec: DeepWalk with second-order walks, biased by the return parameter p and the in-out parameter q
 (Grover and Leskovec, node2vec: Scalable Feature Learning for Networks, KDD 2016).
 
-Costs as DeepWalk, and for each step of a walk a few binary searches among the edges; no table of second-order
-transitions is made, which would need the sum of squared degrees.
+Complexity: that of DeepWalk, and a few binary searches among the edges for each node of a walk. There is no table of
+second-order transition probabilities, whose size would be the sum of squared degrees.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from afgrl.methods.deepwalk import DeepWalkConfig, DeepWalkMethod, Inputs
-from afgrl.ops import biased_walks
+from afgrl.methods.deepwalk import DeepWalkMethod, DeepWalkSettings, Inputs
+from afgrl.ops.walks import biased_walks
 
 
-class Node2VecConfig(DeepWalkConfig):
-    p: float = Field(1.0, gt=0, description="the larger, the less often a walk goes back")
-    q: float = Field(0.5, gt=0, description="the larger, the longer a walk stays around")
+class Node2VecSettings(DeepWalkSettings):
+    p: float = Field(1.0, gt=0, description="return parameter; larger values make a step back less likely")
+    q: float = Field(0.5, gt=0, description="in-out parameter; larger values keep a walk close to its previous node")
 
 
 class Node2VecMethod(DeepWalkMethod):
     name = "node2vec"
-    Config = Node2VecConfig
-    config: Node2VecConfig
+    settings_class = Node2VecSettings
+    settings: Node2VecSettings
 
-    def walks(self, inputs: Inputs, begin: Tensor, rng: torch.Generator) -> Tensor:
-        config = self.config
-        return biased_walks(inputs.near, begin, config.walk_length, config.p, config.q, rng)
+    def walks(self, inputs: Inputs, start: Tensor, rng: torch.Generator) -> Tensor:
+        settings = self.settings
+        return biased_walks(inputs.walk_graph, start, settings.walk_length, settings.p, settings.q, rng)

@@ -1,6 +1,6 @@
-"""An untrained encoder: what random weights already make of the smoothed features.
+"""A baseline without training: an encoder with random weights on propagated features.
 
-Costs one product n·f·d; memory n·(f + d).
+Complexity: O(n·f·d). Memory: O(n·(f + d)).
 """
 
 from __future__ import annotations
@@ -10,32 +10,31 @@ from pydantic import Field
 from torch import Tensor
 
 from afgrl.graph import Graph
-from afgrl.methods.base import FreeSettings, Size, TrainingFree
+from afgrl.methods.base import Size, TrainingFree, TrainingFreeSettings
 from afgrl.nn import Encoder, calibrate
-from afgrl.ops import Propagated, propagate
+from afgrl.ops.propagation import Propagated, propagate
 
 
-class RandomConfig(FreeSettings):
+class RandomSettings(TrainingFreeSettings):
     n_components: int = Field(512, ge=1, description="width of the embedding (D)")
 
 
 class RandomMethod(TrainingFree):
-    """AFGRL's encoder of the paper, one GCN layer, before its first step."""
+    """AFGRL's encoder as in the paper, with one GCN layer, before training."""
 
     name = "random"
-    Config = RandomConfig
-    config: RandomConfig
+    settings_class = RandomSettings
+    settings: RandomSettings
 
-    def __init__(self, config: RandomConfig, size: Size, rng: torch.Generator) -> None:
-        super().__init__(config, size, rng)
-        self.encoder = Encoder(size.n_features, config.n_components, 1, "frozen", rng).requires_grad_(False)
+    def __init__(self, settings: RandomSettings, size: Size, rng: torch.Generator) -> None:
+        super().__init__(settings, size, rng)
+        self.encoder = Encoder(size.n_features, settings.n_components, 1, "frozen", rng).requires_grad_(False)
 
     def prepare(self, graph: Graph) -> Propagated:
         return propagate(graph)
 
-    def begin(self, inputs: Propagated) -> None:
+    def initialize(self, inputs: Propagated) -> None:
         calibrate(self.encoder, inputs)
 
-    @torch.no_grad()
-    def represent(self, inputs: Propagated) -> Tensor:
+    def encode(self, inputs: Propagated) -> Tensor:
         return self.encoder(inputs)

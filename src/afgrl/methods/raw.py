@@ -1,6 +1,6 @@
-"""The features themselves: what any training has to beat.
+"""A baseline without training: the node features themselves.
 
-Costs nothing but the memory of the dense table, n·f.
+Memory: O(n·f).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from afgrl.methods.base import TrainingFree
 
 
 class RawMethod(TrainingFree):
-    """X as it is."""
+    """The features X, unchanged."""
 
     name = "raw"
 
     def prepare(self, graph: Graph) -> Tensor:
         return graph.x
 
-    def represent(self, inputs: Tensor) -> Tensor:
-        return inputs.to_dense()  # the same tensor where it is dense
+    def encode(self, inputs: Tensor) -> Tensor:
+        return inputs.to_dense()  # no copy if it is dense

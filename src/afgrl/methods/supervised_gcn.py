@@ -1,10 +1,10 @@
-"""A supervised GCN: what labels are worth (Kipf and Welling, ICLR 2017).
+"""A supervised GCN, the reference for what labels contribute
+(Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017).
 
-The one method that takes labels, through ``learn_from``, which no other has. Each split has a network of its own, and
-all of them train at once: their first layers lie side by side in one matrix.
+Each split has its own network. All of them train at once: their first layers are concatenated to one matrix.
 
-Costs a step, for s splits of width h: two products n·f·s·h and a third for the gradient, messages of 3·e·s·(h + c);
-memory n·(f + 8·s·h).
+Complexity per step, for edges e, s splits and c classes: O(n·f·s·d) for the layers and O(e·s·(d + c)) for the messages.
+Memory: O(n·(f + s·d)).
 """
 
 from __future__ import annotations
@@ -17,99 +17,104 @@ from torch.nn import functional as F
 from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
-from afgrl.nn import GCNInputs, gcn_inputs, product, weight_matrix
-from afgrl.ops import gather
+from afgrl.nn import GCNInputs, gcn_inputs, padded_matmul, weight_matrix
+from afgrl.ops.sparse import spmm
 
 
-class SupervisedGCNConfig(Settings):
-    epochs: int | None = Field(200, ge=0, description="passes over the graph; the best by validation is kept")
-    learning_rate: float = Field(0.01, gt=0, description="step size of Adam")
-    weight_decay: float = Field(5e-4, ge=0, description="Adam's pull of every parameter towards zero")
-    n_components: int = Field(64, ge=1, description="width of the hidden layer, which is the embedding (D)")
-    dropout: float = Field(0.5, ge=0, lt=1, description="share of hidden values that a step leaves out")
-    row_sums: bool = Field(False, description="scale each node's features to the sum 1")
-    n_classes: int = Field(1, ge=1, description="follows the labels")
-    n_splits: int = Field(1, ge=1, description="follows the splits")
+class SupervisedGCNSettings(Settings):
+    epochs: int = Field(
+        200, ge=0, description="passes over the graph; the result is the epoch with the best validation accuracy"
+    )
+    learning_rate: float = Field(0.01, gt=0, description="learning rate of Adam")
+    weight_decay: float = Field(5e-4, ge=0, description="L2 regularization of Adam, applied to every parameter")
+    n_components: int = Field(64, ge=1, description="width of the hidden layer, whose output is the embedding (D)")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout probability of the hidden layer")
+    row_sums: bool = Field(False, description="scale the features of each node to the sum 1")
+    n_classes: int = Field(1, ge=1, description="number of classes; set from the labels")
+    n_splits: int = Field(1, ge=1, description="number of splits; set from the labels")
 
 
 class SupervisedGCNMethod(Method):
     name = "supervised_gcn"
-    Config = SupervisedGCNConfig
-    config: SupervisedGCNConfig
+    capturable = True
+    settings_class = SupervisedGCNSettings
+    settings: SupervisedGCNSettings
     decoupled_decay = False
+    needs_labels = True
     y: Tensor  # [n] int64
-    share: Tensor  # [s, n] of each node in its split's training loss
+    loss_weight: Tensor  # [s, n], the same for each training node of a split, 0 for all other nodes
     validation: Tensor  # [s, n] bool
-    best: Tensor  # [s] validation accuracy
+    best_accuracy: Tensor  # [s] on the validation nodes
 
-    def __init__(self, config: SupervisedGCNConfig, size: Size, rng: torch.Generator) -> None:
-        super().__init__(config, size, rng)
-        s, d, c = config.n_splits, config.n_components, config.n_classes
-        drawn = [[weight_matrix(*shape, rng).detach() for shape in ((size.n_features, d), (d, c))] for _ in range(s)]
+    def __init__(self, settings: SupervisedGCNSettings, size: Size, rng: torch.Generator) -> None:
+        super().__init__(settings, size, rng)
+        s, d, c = settings.n_splits, settings.n_components, settings.n_classes
+        shapes = (size.n_features, d), (d, c)
+        networks = [[weight_matrix(*shape, rng).detach() for shape in shapes] for _ in range(s)]
         values = {
-            "first": torch.cat([first for first, _ in drawn], dim=1),
+            "first": torch.cat([first for first, _ in networks], dim=1),
             "first_bias": torch.zeros(s * d),
-            "last": torch.stack([last for _, last in drawn]),
+            "last": torch.stack([last for _, last in networks]),
             "last_bias": torch.zeros(s, c),
         }
         self.current = nn.ParameterDict({name: nn.Parameter(value) for name, value in values.items()})
-        self.kept = nn.ParameterDict({name: nn.Parameter(value.clone(), False) for name, value in values.items()})
-        self.register_buffer("best", torch.full((s,), -1.0))
+        self.best = nn.ParameterDict({name: nn.Parameter(value.clone(), False) for name, value in values.items()})
+        self.register_buffer("best_accuracy", torch.full((s,), -1.0))
 
-    def learn_from(self, y: Tensor, train: Tensor, validation: Tensor) -> None:
-        """The labels [n], -1 where there is none, and of each split the nodes that train it and those that choose its
-        epoch, [s, n] bool."""
+    def attach_labels(self, y: Tensor, train: Tensor, validation: Tensor) -> None:
         known = y >= 0
         train, validation, y = train & known, validation & known, y.clamp(min=0)
-        share = train / train.sum(1, keepdim=True).clamp(min=1)
-        for name, value in {"y": y, "share": share, "validation": validation}.items():
+        loss_weight = train / train.sum(1, keepdim=True).clamp(min=1)
+        for name, value in {"y": y, "loss_weight": loss_weight, "validation": validation}.items():
             self.register_buffer(name, value.to(self.device), persistent=False)
 
-    def prepare(self, graph: Graph) -> GCNInputs:
-        return gcn_inputs(graph, to_sum_one=self.config.row_sums)
+    @classmethod
+    def label_settings(cls, n_classes: int, n_splits: int) -> dict[str, int]:
+        return {"n_classes": n_classes, "n_splits": n_splits}
 
-    def recordable(self) -> str | None:
-        return "step"
+    def prepare(self, graph: Graph) -> GCNInputs:
+        return gcn_inputs(graph, to_sum_one=self.settings.row_sums)
 
     def loss(self, inputs: GCNInputs, rng: torch.Generator) -> Tensor:
-        self._keep_best(inputs)
+        self._update_best(inputs)
         hidden = self._hidden(self.current, inputs)
-        stays = torch.rand(hidden.shape, device=hidden.device, generator=rng) >= self.config.dropout
-        logits = self._logits(self.current, inputs, hidden * stays / (1 - self.config.dropout))
-        right = F.log_softmax(logits, dim=2).gather(2, self.y.expand(len(logits), -1).unsqueeze(2)).squeeze(2)
-        return -(self.share * right).sum()
+        mask = torch.rand(hidden.shape, device=hidden.device, generator=rng) >= self.settings.dropout
+        logits = self._logits(self.current, inputs, hidden * mask / (1 - self.settings.dropout))
+        y = self.y.expand(len(logits), -1).unsqueeze(2)  # [s, n, 1]
+        log_likelihood = F.log_softmax(logits, dim=2).gather(2, y).squeeze(2)  # [s, n]
+        return -(self.loss_weight * log_likelihood).sum()
 
     @torch.no_grad()
-    def _keep_best(self, inputs: GCNInputs) -> None:
-        """Of each split, keep its network if it is the best so far on the validation nodes."""
-        right = (self._classes(self.current, inputs) == self.y) & self.validation
-        accuracy = right.sum(1) / self.validation.sum(1).clamp(min=1)
-        better = accuracy > self.best
-        self.best.copy_(torch.where(better, accuracy, self.best))
-        for name, kept in self.kept.items():
-            columns = better.repeat_interleave(self.config.n_components, output_size=len(self.current["first_bias"]))
-            which = columns if name.startswith("first") else better.view(-1, *[1] * (kept.ndim - 1))
-            kept.copy_(torch.where(which, self.current[name], kept))
+    def _update_best(self, inputs: GCNInputs) -> None:
+        """Copy the network of each split whose validation accuracy is the best so far."""
+        correct = (self._classes(self.current, inputs) == self.y) & self.validation
+        accuracy = correct.sum(1) / self.validation.sum(1).clamp(min=1)
+        better = accuracy > self.best_accuracy
+        self.best_accuracy.copy_(torch.where(better, accuracy, self.best_accuracy))
+        for name, best in self.best.items():
+            columns = better.repeat_interleave(self.settings.n_components, output_size=len(self.current["first_bias"]))
+            replaced = columns if name.startswith("first") else better.view(-1, *[1] * (best.ndim - 1))
+            best.copy_(torch.where(replaced, self.current[name], best))
 
-    @torch.no_grad()
-    def represent(self, inputs: GCNInputs) -> Tensor:
+    def encode(self, inputs: GCNInputs) -> Tensor:
         """The hidden layer of the first split's network."""
-        return self._hidden(self.kept, inputs)[:, : self.config.n_components].contiguous()
+        return self._hidden(self.best, inputs)[:, : self.settings.n_components].contiguous()
 
     @torch.no_grad()
     def predict(self, inputs: GCNInputs) -> Tensor:
-        """The class of each node by each split's network: [s, n]."""
-        return self._classes(self.kept, inputs)
+        return self._classes(self.best, inputs)
 
     def _classes(self, network: nn.ParameterDict, inputs: GCNInputs) -> Tensor:
         return self._logits(network, inputs, self._hidden(network, inputs)).argmax(2)
 
     def _hidden(self, network: nn.ParameterDict, inputs: GCNInputs) -> Tensor:
-        return (gather(inputs.links, inputs.weight, product(inputs.x, network["first"])) + network["first_bias"]).relu()
+        """[n, s·d]."""
+        messages = padded_matmul(inputs.x, network["first"])
+        return (spmm(inputs.adjacency, messages, inputs.values) + network["first_bias"]).relu()
 
     def _logits(self, network: nn.ParameterDict, inputs: GCNInputs, hidden: Tensor) -> Tensor:
         """[s, n, c]."""
         s, c = network["last_bias"].shape
         n = hidden.shape[0]
         messages = (hidden.view(n, s, -1).transpose(0, 1) @ network["last"]).transpose(0, 1).reshape(n, s * c)
-        return (gather(inputs.links, inputs.weight, messages).view(n, s, c) + network["last_bias"]).transpose(0, 1)
+        return (spmm(inputs.adjacency, messages, inputs.values).view(n, s, c) + network["last_bias"]).transpose(0, 1)

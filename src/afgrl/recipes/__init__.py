@@ -1,1 +1,1 @@
-"""One TOML file a method: a table a recipe, and within it a table a dataset."""
+"""Recipes: one TOML file per method, with one table per recipe and a subtable per dataset."""

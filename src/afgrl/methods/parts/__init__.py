@@ -1,0 +1,1 @@
+"""Building blocks of methods: positives, augmentations, views and diffusion."""
