@@ -4,14 +4,14 @@ import urllib.request
 
 import pytest
 
-from afgrl.data import benchmarks
+from afgrl.data.benchmarks import loading, pyg_reader
 
 REAL_DATA = os.environ.get("AFGRL_DATA")
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    """No test reads or writes the user's own cache, data folder or network."""
+    """Tests use neither the user's cache and data folder nor the network."""
     monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("AFGRL_DATA", raising=False)
     monkeypatch.setattr("urllib.request.urlopen", _no_network)
@@ -24,18 +24,18 @@ def _no_network(*arguments, **settings):
 
 @pytest.fixture
 def any_counts(monkeypatch):
-    """Small files stand for the real ones, so their sizes are not the paper's."""
-    monkeypatch.setattr(benchmarks, "check_counts", lambda *arguments: None)
+    """Accept small files in place of the real ones."""
+    monkeypatch.setattr(loading, "check_counts", lambda *arguments: None)
 
 
 @pytest.fixture
 def no_pyg(monkeypatch):
-    """Call it to make any further reading of raw files fail."""
+    """A function after whose call reading raw files fails."""
 
     def refuse(*arguments):
         raise AssertionError("the raw files were read again")
 
-    return lambda: monkeypatch.setattr(benchmarks, "_read_with_pyg", refuse)
+    return lambda: monkeypatch.setattr(pyg_reader, "_read_with_pyg", refuse)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Writers of small raw files in each of the published layouts."""
+"""Small raw files in each of the published layouts."""
 
 import json
 import pickle
@@ -14,7 +14,7 @@ def csr_arrays(prefix, matrix):
 
 
 def small_arrays(n=12, n_features=9, seed=0):
-    """A ring stored in one direction, two non-zero features a node, three classes."""
+    """A ring with edges in one direction, two non-zero features per node, three classes."""
     rng = np.random.default_rng(seed)
     adjacency = np.zeros((n, n), dtype=np.float32)
     adjacency[np.arange(n), (np.arange(n) + 1) % n] = 1
@@ -26,7 +26,7 @@ def small_arrays(n=12, n_features=9, seed=0):
 
 
 def write_npz(path, **changes):
-    """``small_arrays`` with some replaced, or left out where the change is None."""
+    """``small_arrays`` with ``changes``; None leaves an array out."""
     arrays = {**small_arrays(), **changes}
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
@@ -34,7 +34,7 @@ def write_npz(path, **changes):
 
 
 def write_planetoid(root, folder="Cora", n_train=6, n_test=20, n_features=8):
-    """PyG takes the 500 nodes after the training ones for validation, so there are at least that many."""
+    """PyG uses the 500 nodes after the training nodes for validation, so there are at least that many."""
     n_all = n_train + 500 + 4
     n = n_all + n_test
     features = sp.csr_matrix(np.eye(n_features, dtype=np.float32)[np.arange(n) % n_features])
@@ -59,7 +59,7 @@ def write_planetoid(root, folder="Cora", n_train=6, n_test=20, n_features=8):
 
 
 def write_wikics(root, n=30, n_splits=20):
-    """Node i links to i+1, node 0 also to itself; each split trains on two nodes and validates on two."""
+    """A ring, with a self-loop at node 0; each split has two training and two validation nodes."""
     links = [[(i + 1) % n] for i in range(n)]
     links[0].append(0)
     test = [i >= n // 2 for i in range(n)]

@@ -19,7 +19,7 @@ def tree(folder):
 
 
 @pytest.mark.parametrize("name", ["computers", "photo", "cs", "physics"])
-def test_gnn_benchmark_files_become_symmetric_with_binary_sparse_features(name, tmp_path, any_counts):
+def test_gnn_benchmark_files_become_undirected_with_binary_sparse_features(name, tmp_path, any_counts):
     write_npz(BENCHMARKS[name].raw.under(tmp_path)[0])
     dataset = load(name, data_dir=tmp_path)
     assert (dataset.name, dataset.graph.n, dataset.graph.n_edges) == (name, 12, 12)
@@ -38,7 +38,7 @@ def test_dense_features_stay_dense(tmp_path, any_counts):
 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
-def test_planetoid_files_carry_one_public_split(name, tmp_path, any_counts):
+def test_planetoid_files_have_one_public_split(name, tmp_path, any_counts):
     write_planetoid(tmp_path, BENCHMARKS[name].raw.folder)
     dataset = load(name, data_dir=tmp_path)
     assert dataset.graph.n == dataset.graph.n_edges == 530
@@ -69,7 +69,7 @@ def test_wikics_is_directed_as_in_the_paper_with_its_twenty_splits(tmp_path, any
     ] + 4 * [UNUSED]
 
 
-def test_undirected_wikics_is_what_pyg_makes_of_it(tmp_path, any_counts):
+def test_undirected_wikics_equals_that_of_pyg(tmp_path, any_counts):
     from torch_geometric.datasets import WikiCS
     from torch_geometric.utils import remove_self_loops
 
@@ -87,7 +87,7 @@ def test_only_wikics_can_be_directed(tmp_path):
             load(source, data_dir=tmp_path, directed=True)
 
 
-def test_a_read_only_data_folder_is_left_as_it_was(tmp_path, any_counts, monkeypatch, own_cache):
+def test_a_read_only_data_folder_does_not_change(tmp_path, any_counts, monkeypatch, own_cache):
     data = tmp_path / "data"
     write_npz(data / PHOTO)
     before = tree(data)
@@ -99,7 +99,7 @@ def test_a_read_only_data_folder_is_left_as_it_was(tmp_path, any_counts, monkeyp
     assert len(tree(own_cache)) == 2, "one processed file in its folder, no scratch left"
 
 
-def test_files_are_copied_where_links_fail(tmp_path, any_counts, monkeypatch):
+def test_files_are_copied_if_links_fail(tmp_path, any_counts, monkeypatch):
     def refuse(self, target):
         raise OSError("links are not allowed here")
 
@@ -108,7 +108,7 @@ def test_files_are_copied_where_links_fail(tmp_path, any_counts, monkeypatch):
     assert load("photo", data_dir=tmp_path).graph.n == 12
 
 
-def test_the_second_load_is_equal_and_reads_no_raw_file(tmp_path, any_counts, no_pyg):
+def test_the_second_load_uses_the_cache(tmp_path, any_counts, no_pyg):
     write_wikics(tmp_path)
     first = load("wikics", data_dir=tmp_path)
     no_pyg()
@@ -119,7 +119,7 @@ def test_the_second_load_is_equal_and_reads_no_raw_file(tmp_path, any_counts, no
     assert np.array_equal(first.splits.roles, second.splits.roles)
 
 
-def test_a_changed_raw_file_is_read_again_and_replaces_the_old(tmp_path, any_counts, own_cache):
+def test_a_changed_raw_file_is_read_again(tmp_path, any_counts, own_cache):
     path = write_npz(tmp_path / PHOTO)
     first = load("photo", data_dir=tmp_path)
     status = path.stat()
@@ -130,7 +130,7 @@ def test_a_changed_raw_file_is_read_again_and_replaces_the_old(tmp_path, any_cou
     assert len(tree(own_cache)) == 2
 
 
-def test_two_data_folders_do_not_serve_each_other(tmp_path, any_counts):
+def test_two_data_folders_have_separate_caches(tmp_path, any_counts):
     for folder, labels in (("one", np.zeros(12, int)), ("two", np.ones(12, int))):
         path = write_npz(tmp_path / folder / PHOTO, labels=labels)
         os.utime(path, ns=(0, 0))
@@ -138,7 +138,7 @@ def test_two_data_folders_do_not_serve_each_other(tmp_path, any_counts):
     assert load("photo", data_dir=tmp_path / "two").y.max() == 1
 
 
-def test_a_damaged_raw_file_is_named_and_can_be_mended(tmp_path, any_counts, own_cache):
+def test_a_damaged_raw_file_is_named_and_can_be_replaced(tmp_path, any_counts, own_cache):
     path = write_npz(tmp_path / PHOTO)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -150,21 +150,21 @@ def test_a_damaged_raw_file_is_named_and_can_be_mended(tmp_path, any_counts, own
     assert load("photo", data_dir=tmp_path).graph.n == 12
 
 
-def test_of_eight_planetoid_files_the_damaged_one_is_named(tmp_path, any_counts):
+def test_the_damaged_one_of_eight_planetoid_files_is_named(tmp_path, any_counts):
     raw = write_planetoid(tmp_path)
     (raw / "ind.cora.tx").write_bytes(b"no pickle")
     with pytest.raises(UserError, match=r"Cora cannot be read from .*/ind\.cora\.tx "):
         load("cora", data_dir=tmp_path)
 
 
-def test_other_counts_than_the_papers_are_refused(tmp_path):
+def test_counts_other_than_the_papers_are_an_error(tmp_path):
     write_npz(tmp_path / PHOTO)
     sentence = "12 nodes instead of 7,650, 12 edges instead of 119,081, 9 features instead of 745, 3 classes"
     with pytest.raises(UserError, match=sentence):
         load("photo", data_dir=tmp_path)
 
 
-def test_wikics_counts_its_self_loops(tmp_path):
+def test_the_edges_of_wikics_include_self_loops(tmp_path):
     write_wikics(tmp_path)
     with pytest.raises(UserError, match="31 edges instead of 216,123"):
         load("wikics", data_dir=tmp_path)
@@ -172,12 +172,12 @@ def test_wikics_counts_its_self_loops(tmp_path):
 
 def test_nothing_is_printed(tmp_path, any_counts, capfd, monkeypatch):
     write_npz(tmp_path / PHOTO)
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # PyG is silent where this is set
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # PyG prints nothing if this is set
     load("photo", data_dir=tmp_path)
     assert capfd.readouterr() == ("", "")
 
 
-def test_files_and_addresses_are_those_of_pyg(tmp_path):
+def test_raw_files_and_urls_are_those_of_pyg(tmp_path):
     import torch_geometric.datasets
 
     for benchmark in BENCHMARKS.values():
@@ -193,7 +193,7 @@ def test_files_and_addresses_are_those_of_pyg(tmp_path):
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "wikics"])
 def test_real_graphs_have_the_papers_counts(name, real_data, no_pyg):
-    if BENCHMARKS[name].raw.at_hand() is None:
+    if BENCHMARKS[name].raw.available() is None:
         pytest.skip(f"the files of {name} are not in AFGRL_DATA")
     dataset, counts = load(name), BENCHMARKS[name].counts
     graph = dataset.graph
@@ -204,7 +204,7 @@ def test_real_graphs_have_the_papers_counts(name, real_data, no_pyg):
     assert torch.equal(load(name).graph.edge_index, graph.edge_index)
 
 
-def test_downloaded_files_are_kept(tmp_path, any_counts, monkeypatch, own_cache):
+def test_downloaded_files_are_cached(tmp_path, any_counts, monkeypatch, own_cache):
     source = write_npz(tmp_path / "web.npz")
     asked = []
 
@@ -212,7 +212,7 @@ def test_downloaded_files_are_kept(tmp_path, any_counts, monkeypatch, own_cache)
         asked.append(url)
         shutil.copyfile(source, target)
 
-    monkeypatch.setattr("afgrl.data.raw.fetch", fetch)
+    monkeypatch.setattr("afgrl.data.benchmarks.raw.fetch", fetch)
     assert load("photo").graph.n == load("photo").graph.n == 12
     assert asked == ["https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_photo.npz"]
     assert (own_cache / "raw" / PHOTO).is_file()

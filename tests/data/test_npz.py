@@ -7,7 +7,7 @@ from afgrl.errors import UserError
 from tests.data.small_files import csr_arrays, small_arrays, write_npz
 
 
-def test_features_are_kept_as_they_are(tmp_path):
+def test_features_are_not_changed(tmp_path):
     dataset = load(write_npz(tmp_path / "own.npz"))
     assert (dataset.name, dataset.graph.n, dataset.graph.n_edges, dataset.n_classes) == ("own", 12, 12, 3)
     assert dataset.graph.x.layout == torch.sparse_csr
@@ -36,7 +36,7 @@ def test_without_labels_there_are_no_splits(tmp_path):
     assert dataset.n_classes == 0
 
 
-def test_pickled_names_are_not_touched(tmp_path):
+def test_pickled_names_are_not_opened(tmp_path):
     names = np.array([{"a": 1}, None], dtype=object)
     assert load(write_npz(tmp_path / "own.npz", node_names=names, attr_names=names)).graph.n == 12
 
@@ -44,23 +44,23 @@ def test_pickled_names_are_not_touched(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"adj_indptr": None, "adj_shape": None}, "lacks the arrays adj_indptr, adj_shape"),
-        ({"attr_data": None}, "lacks the array attr_data"),
-        ({"labels": np.zeros(5, int)}, r"labels have shape \(5,\), but there are 12 nodes"),
-        ({"labels": np.full(12, -1)}, "whole numbers from 0"),
-        ({"labels": np.full(12, 0.5)}, "whole numbers from 0"),
+        ({"adj_indptr": None, "adj_shape": None}, "has no arrays adj_indptr, adj_shape"),
+        ({"attr_data": None}, "has no array attr_data"),
+        ({"labels": np.zeros(5, int)}, r"labels has shape \(5,\), but the graph has 12 nodes"),
+        ({"labels": np.full(12, -1)}, "integers from 0"),
+        ({"labels": np.full(12, 0.5)}, "integers from 0"),
         ({"labels": np.array(12 * ["a"], dtype=object)}, "Object arrays cannot be loaded"),
-        ({"adj_indices": np.full(12, 99)}, "damaged or of another layout"),
-        ({"attr_indices": np.full(24, 99)}, "damaged or of another layout"),
-        ({"adj_shape": np.array([12, 12, 12])}, "damaged or of another layout"),
+        ({"adj_indices": np.full(12, 99)}, "damaged or has another layout"),
+        ({"attr_indices": np.full(24, 99)}, "damaged or has another layout"),
+        ({"adj_shape": np.array([12, 12, 12])}, "damaged or has another layout"),
         (csr_arrays("adj", np.ones((12, 3))), "must be square"),
         (csr_arrays("attr", np.ones((11, 3))), "12 nodes but the features have 11 rows"),
         (csr_arrays("attr", np.full((12, 3), np.nan)), "NaN or infinite"),
-        ({"attr_matrix": np.ones(12)}, "must be a table"),
-        ({"attr_matrix": np.full((12, 2), "a")}, "damaged or of another layout"),
+        ({"attr_matrix": np.ones(12)}, "must have shape"),
+        ({"attr_matrix": np.full((12, 2), "a")}, "damaged or has another layout"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_one_sentence_that_names_it(changes, sentence, tmp_path):
+def test_an_invalid_file_is_an_error_that_names_it(changes, sentence, tmp_path):
     path = write_npz(tmp_path / "own.npz", **changes)
     with pytest.raises(UserError, match=sentence) as caught:
         load(path)
@@ -68,30 +68,30 @@ def test_what_is_wrong_with_a_file_is_one_sentence_that_names_it(changes, senten
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_no_npz(tmp_path):
+def test_a_file_that_is_not_npz(tmp_path):
     whole = write_npz(tmp_path / "own.npz").read_bytes()
     for content in (b"", b"source,target\n1,2\n", whole[: len(whole) // 2]):
         path = tmp_path / "other.npz"
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"other\.npz is no \.npz file, or it is truncated"):
+        with pytest.raises(UserError, match=r"other\.npz is not an \.npz file or is truncated"):
             load(path)
 
 
-def test_a_bit_flipped_inside(tmp_path):
+def test_a_flipped_bit_is_detected(tmp_path):
     path = tmp_path / "own.npz"
     np.savez(path, **small_arrays())
     content = bytearray(path.read_bytes())
     position = content.index(small_arrays()["adj_indices"].tobytes())
     content[position] ^= 1
     path.write_bytes(bytes(content))
-    with pytest.raises(UserError, match="damaged or of another layout"):
+    with pytest.raises(UserError, match="damaged or has another layout"):
         load(path)
 
 
-def test_paths_that_are_no_files(tmp_path):
-    with pytest.raises(UserError, match=r"There is no file .*none\.npz"):
+def test_paths_that_do_not_exist(tmp_path):
+    with pytest.raises(UserError, match=r"File or folder not found: .*none\.npz"):
         load(tmp_path / "none.npz")
-    with pytest.raises(UserError, match="has no table of edges or nodes"):
+    with pytest.raises(UserError, match="has no edge or node table"):
         load(str(tmp_path))
 
 

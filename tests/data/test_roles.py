@@ -1,24 +1,31 @@
-"""Which column is which, where names leave it open, and how people write numbers."""
-
-import io
+"""Which column is the id and which are the ends of edges, where names leave it open."""
 
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from afgrl import AFGRL, Graph, UserError, load
-from afgrl.data.files.options import Options
+from afgrl import UserError, from_pandas, load
+from afgrl.data.ingest import IngestReport
+from afgrl.data.tables.column_names import looks_like_edges
+from afgrl.data.tables.options import ReadOptions
+from afgrl.data.tables.roles import TableNames, find_roles
+from tests.data.tables import messages
 
 N = 30
 
 
-def people(rng, **columns):
-    """A table of nodes whose names are in no order, and one of edges by these names."""
-    names = np.array([f"C{i:03}" for i in range(N)])
-    nodes = pd.DataFrame({"customer_id": rng.permutation(names), "age": rng.integers(20, 60, N)} | columns)
-    ends = np.stack([names, np.roll(names, 1)])
-    return nodes, ends
+def customers(rng, **columns):
+    """A node table with ids in random order, and the ids of the ends of edges."""
+    ids = np.array([f"C{i:03}" for i in range(N)])
+    nodes = pd.DataFrame({"customer_id": rng.permutation(ids), "age": rng.integers(20, 60, N)} | columns)
+    return nodes, np.stack([ids, np.roll(ids, 1)])
+
+
+def roles(nodes, edges, *, feature_columns=(), **options):
+    tables = (None if table is None else pa.table(table) for table in (nodes, edges))
+    return find_roles(*tables, ReadOptions(**options), IngestReport(), TableNames(), feature_columns=feature_columns)
 
 
 @pytest.fixture
@@ -26,7 +33,7 @@ def rng():
     return np.random.default_rng(0)
 
 
-def written(folder, nodes, edges, **options):
+def write_and_load(folder, nodes, edges, **options):
     folder.mkdir(exist_ok=True)
     nodes.to_csv(folder / "nodes.csv", **options)
     edges.to_csv(folder / "edges.csv", **options)
@@ -38,38 +45,157 @@ def written(folder, nodes, edges, **options):
 )
 @pytest.mark.parametrize("index", [True, False])
 def test_features_stay_with_their_nodes(columns, index, rng, tmp_path):
-    """Whether pandas wrote its index or not, and whatever the columns are called."""
-    nodes, ends = people(rng)
+    """With or without the index of pandas in the file, whatever the names of the columns."""
+    nodes, ends = customers(rng)
     values = [[f"o{i}" for i in range(N)], *ends] if len(columns) == 3 else ends
     edges = pd.DataFrame(dict(zip(columns, values, strict=True)))
-    dataset = written(tmp_path / "graph", nodes, edges, index=index)
+    dataset = write_and_load(tmp_path / "graph", nodes, edges, index=index)
     assert dataset.graph.ids.tolist() == nodes.customer_id.tolist()
     assert dataset.graph.n_edges == N
-    assert dataset.reading.columns["age"].to_pylist() == nodes.age.astype(str).tolist()
+    assert dataset.ingested.columns["age"].to_pylist() == nodes.age.astype(str).tolist()
     assert dataset.feature_names == ["age"]
-    assert Graph.from_pandas(nodes, edges).ids.tolist() == nodes.customer_id.tolist()
+    assert from_pandas(nodes, edges).ids.tolist() == nodes.customer_id.tolist()
 
 
-def test_numbers_of_rows_may_be_the_names(rng, tmp_path):
+def test_row_numbers_may_be_the_ids(rng, tmp_path):
     nodes = pd.DataFrame({"age": rng.integers(20, 30, N)})
     edges = pd.DataFrame({"a": range(N), "b": np.roll(range(N), 1)})
-    assert written(tmp_path / "graph", nodes, edges, index=True).graph.ids.tolist() == list(range(N))
-    assert Graph.from_pandas(nodes, edges).ids.tolist() == list(range(N))
+    assert write_and_load(tmp_path / "graph", nodes, edges, index=True).graph.ids.tolist() == list(range(N))
+    assert from_pandas(nodes, edges).ids.tolist() == list(range(N))
 
 
-def test_ends_are_not_fractions(tmp_path):
-    (tmp_path / "edges.csv").write_text("buyer,amount,seller\n" + "".join(f"b{i},{i}.5,s{i}\n" for i in range(9)))
-    assert load(tmp_path / "edges.csv").graph.n == 18
+def test_the_column_whose_values_are_the_ends_is_the_id():
+    nodes = {"id": ["1", "2", "3"], "email": ["a", "b", "c"], "phone": ["7", "8", "9"]}
+    assert roles(nodes, {"u": ["7", "8"], "v": ["8", "9"]}) == ("phone", ("u", "v"))
+    assert roles(nodes, {"u": ["1", "2"], "v": ["2", "3"]}) == ("id", ("u", "v"))
+    assert roles(nodes, {"u": ["x", "y"], "v": ["y", "z"]}) == ("id", ("u", "v"))  # no match: the common name
+    assert roles(nodes, {"u": ["1", "2"], "v": ["b", "c"]}) == ("id", ("u", "v"))  # both ends have to match
 
 
-def test_a_repeated_row_of_ids_that_are_called_so_counts_once(rng, tmp_path):
-    nodes, ends = people(rng)
+def test_half_of_the_ends_are_a_match():
+    nodes = {"id": ["1", "2", "3"], "email": ["a", "b", "c"]}
+    assert roles(nodes, {"u": ["1", "a", "b", "c"], "v": ["2", "a", "b", "c"]}) == ("email", ("u", "v"))
+    assert roles(nodes, {"u": ["1", "2", "b", "c"], "v": ["2", "3", "b", "c"]}) == ("id", ("u", "v"))
+    nodes = {"id": ["1", "2", "3", "4"], "email": ["1", "2", "c", "d"]}
+    assert roles(nodes, {"u": ["1", "2", "c", "d"], "v": ["1", "2", "c", "d"]}) == ("id", ("u", "v"))
+
+
+def test_only_the_ends_are_compared_if_they_are_known():
+    nodes = {"id": ["1", "2", "3"], "email": ["a", "b", "c"]}
+    edges = {"x": ["1", "2"], "y": ["2", "3"], "source": ["a", "b"], "target": ["b", "c"]}
+    assert roles(nodes, edges) == ("email", ("source", "target"))
+
+
+def test_ends_without_a_common_name_are_found_by_their_values():
+    nodes = {"id": ["1", "2", "3"]}
+    edges = {"when": ["x", "y"], "buyer": ["1", "2"], "note": ["p", "q"], "seller": ["2", "3"]}
+    assert roles(nodes, edges) == ("id", ("buyer", "seller"))
+    assert roles(nodes, edges, target="buyer") == ("id", ("seller", "buyer"))
+    assert roles(nodes, edges | {"source": ["3", "1"]}) == ("id", ("source", "buyer"))
+    edges_by_email = {"w": ["1", "2"], "x": ["2", "3"], "p": ["a", "b"], "q": ["b", "c"]}
+    assert roles(nodes | {"email": ["a", "b", "c"]}, edges_by_email, id="email") == ("email", ("p", "q"))
+    assert roles(nodes, {"empty": pa.nulls(2, pa.string()), **edges}) == ("id", ("buyer", "seller"))
+    assert roles(None, edges) == (None, ("when", "buyer"))  # no ids to compare with: the first two columns
+
+
+@pytest.mark.parametrize(
+    ("buyer", "seller"),
+    [
+        (["1", "x"], ["2", "y"]),  # half of them match
+        (["1", None, None], ["2", None, None]),  # missing ends do not count
+        (["1.0", "2.0"], ["2.0", "3.0"]),  # integers written as decimals
+        ([" 1", "2 "], ["2", "3"]),
+    ],
+)
+def test_ends_match_ids_in_other_forms(buyer, seller):
+    edges = {"note": [f"n{i}" for i in range(len(buyer))], "buyer": buyer, "seller": seller}
+    assert roles({"id": ["1", "2", "3"]}, edges) == ("id", ("buyer", "seller"))
+
+
+def test_a_feature_of_an_earlier_table_is_not_the_id():
+    nodes = {"code": ["x", "y"], "who": ["p", "q"]}
+    assert roles(nodes, None) == ("code", None)
+    assert roles(nodes, None, feature_columns=["code"]) == ("who", None)
+
+
+def test_only_a_column_with_a_common_name_may_be_an_id_with_repeated_values():
+    assert roles({" ID ": ["a", "a"]}, None) == (" ID ", None)
+    with pytest.raises(UserError, match="No column of the node table has a different value in every row"):
+        roles({"userid": ["a", "a"]}, None)
+
+
+def test_an_id_that_ends_in_id_comes_before_other_unique_columns():
+    nodes = {"code": ["x", "y"], "userid": ["p", "q"]}
+    assert roles(nodes, None) == ("userid", None)
+    assert roles({"code": ["x", "y"], "userid": ["p", "p"]}, None) == ("code", None)
+    assert roles({"Unnamed: 0": ["0", "1"], "code": ["x", "y"]}, None) == ("code", None)
+
+
+def test_floats_and_columns_with_missing_values_are_no_ids():
+    with pytest.raises(UserError, match="No column of the node table has a different value in every row; choose"):
+        roles({"size": [1.5, 2.5], "city": ["x", None], "place": [[1], [2]]}, None)
+
+
+def test_names_of_columns_may_have_capitals_and_spaces():
+    nodes = {"zip": ["1", "2"], " ID ": ["a", "b"]}
+    assert roles(nodes, {"x": ["a"], "From": ["u"], " TO": ["v"]}) == (" ID ", ("From", " TO"))
+
+
+def test_the_first_common_name_is_taken():
+    assert roles({"name": ["a", "b"], "id": ["c", "d"]}, None) == ("id", None)
+    assert roles(None, {"to": ["c"], "from": ["a"], "source": ["b"]}) == (None, ("source", "to"))
+
+
+def test_ends_are_not_fractions():
+    assert roles(None, {"buyer": ["a", "b"], "amount": ["1", "2.5"], "seller": ["b", "c"]})[1] == ("buyer", "seller")
+    assert roles(None, {"amount": ["1", "2.5"], "seller": ["b", "c"]})[1] == ("amount", "seller")  # no other column
+
+
+def test_ends_are_not_a_running_number_of_the_edges():
+    edges = {"Order_ID ": ["o1", "o2"], "buyer": ["a", "b"], "seller": ["b", "c"]}
+    assert roles(None, edges)[1] == ("buyer", "seller")
+    assert roles(None, edges | {"Order_ID ": ["o1", "o1"]})[1] == ("Order_ID ", "buyer")
+    assert roles(None, {name: cells[:1] for name, cells in edges.items()})[1] == ("Order_ID ", "buyer")
+    assert roles(None, {name: edges[name] for name in ("Order_ID ", "buyer")})[1] == ("Order_ID ", "buyer")
+
+
+@pytest.mark.parametrize(
+    ("columns", "first_row", "is_edges"),
+    [
+        (["a", "b"], "xy", True),  # two columns
+        (["a", "b", "c"], "xyz", False),
+        (["source", "c", "target"], "xyz", True),
+        (["source", "b", "c"], "xyz", False),
+        (["a", "b", "target"], "xyz", False),
+        (["column 1", "column 2", "column 3", "column 4"], "1234", True),  # no header
+        (["column 1", "column 2", "column 3", "column 4", "column 5"], "12345", False),
+        (["column 1", "column 2", "column 3"], "1x3", False),
+        (["column 1", "column 2", "column 3"], "x23", False),
+        (["a", "b", "c"], "123", False),
+    ],
+)
+def test_a_table_of_edges_is_recognized(columns, first_row, is_edges):
+    table = pa.table({name: [cell] for name, cell in zip(columns, first_row, strict=True)})
+    assert looks_like_edges(table, ReadOptions()) == is_edges
+    assert looks_like_edges(table, ReadOptions(source=columns[0]))
+    assert looks_like_edges(table, ReadOptions(target=columns[0]))
+
+
+def test_an_edge_needs_two_different_columns():
+    with pytest.raises(UserError, match="There is only one column, 'a', in the edge table, but an edge needs a source"):
+        roles(None, {"a": ["x"], "Unnamed: 0": ["1"]})
+    with pytest.raises(UserError, match="'a' of the edge table cannot be both the source and the target"):
+        roles(None, {"a": ["x"], "b": ["y"]}, source="a", target="a")
+
+
+def test_a_repeated_row_is_dropped_if_its_column_is_called_id(rng, tmp_path):
+    nodes, ends = customers(rng)
     twice = pd.concat([nodes, nodes[:2]])
     edges = pd.DataFrame({"source": ends[0], "target": ends[1]})
-    assert written(tmp_path / "graph", twice, edges, index=False).graph.n == N
+    assert write_and_load(tmp_path / "graph", twice, edges, index=False).graph.n == N
     twice.iloc[-1, 1] += 1
-    with pytest.raises(UserError, match="two different rows with the id"):
-        written(tmp_path / "graph", twice, edges, index=False)
+    with pytest.raises(UserError, match=r"Two different rows of nodes\.csv have the id"):
+        write_and_load(tmp_path / "graph", twice, edges, index=False)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +205,7 @@ def test_a_repeated_row_of_ids_that_are_called_so_counts_once(rng, tmp_path):
         (["1,234", "5,678.5", "12", "900"], [1234, 5678.5, 12, 900]),
     ],
 )
-def test_commas_in_numbers(cells, numbers, tmp_path):
+def test_numbers_with_commas_are_features_and_weights(cells, numbers, tmp_path):
     rows = [f"n{i};{cell}" for i, cell in enumerate(cells * 5)]
     (tmp_path / "nodes.csv").write_text("\n".join(["id;size", *rows, ""]))
     ends = [f"n{i};n{(i + 1) % len(rows)};{cell}" for i, cell in enumerate(cells * 5)]
@@ -95,74 +221,47 @@ def test_commas_in_numbers(cells, numbers, tmp_path):
     assert weight[0, 1] / weight[2, 3] == pytest.approx(numbers[0] / numbers[2])
 
 
-@pytest.mark.parametrize("name", ["edges.txt", "edges.csv", "edges.tsv"])
-@pytest.mark.parametrize("prefix", ["", "u"])
-@pytest.mark.parametrize("extra", [0, 1, 2])
-def test_edge_lists_without_a_header(name, prefix, extra, tmp_path):
-    sign = {"txt": " ", "csv": ",", "tsv": "\t"}[name[-3:]]
-    rows = [[f"{prefix}{i}", f"{prefix}{(i + 1) % 9}", f"{i}.5", "17"][: 2 + extra] for i in range(9)]
-    (tmp_path / name).write_text("\n".join(sign.join(row) for row in rows) + "\n")
-    for source in (tmp_path / name, tmp_path):
-        graph = load(source).graph
-        assert (graph.n, graph.n_edges) == (9, 9)
-        assert (graph.edge_weight is not None) == (extra > 0)
-
-
-def test_a_label_can_be_none(rng, tmp_path):
-    nodes, ends = people(rng, label=["a", "b"] * (N // 2))
+def test_a_label_can_be_declined(rng, tmp_path):
+    nodes, ends = customers(rng, label=["a", "b"] * (N // 2))
     edges = pd.DataFrame({"source": ends[0], "target": ends[1]})
-    assert written(tmp_path / "graph", nodes, edges, index=False).y is not None
-    without = load(tmp_path / "graph", options=Options(label="none"))
+    assert write_and_load(tmp_path / "graph", nodes, edges, index=False).y is not None
+    without = load(tmp_path / "graph", options=ReadOptions(label="none"))
     assert without.y is None
     assert "label=a" in without.feature_names
 
 
-def test_names_of_a_gexf_file_are_no_classes(tmp_path):
+@pytest.mark.parametrize(("n_classes", "is_label"), [(15, True), (16, False)])
+def test_a_label_column_has_each_value_in_two_rows_on_average(n_classes, is_label, rng, tmp_path):
+    nodes, ends = customers(rng, label=[f"c{i % n_classes}" for i in range(N)])
+    edges = pd.DataFrame({"source": ends[0], "target": ends[1]})
+    dataset = write_and_load(tmp_path / "graph", nodes, edges, index=False)
+    assert (dataset.y is not None) == is_label
+    text = "Column 'label' of nodes.csv is not used as label, because most of its values differ; use --label label"
+    assert any(message.startswith(text) for message in messages(dataset, "info")) != is_label
+    assert load(tmp_path / "graph", options=ReadOptions(label="label")).n_classes == n_classes
+
+
+def test_names_in_a_gexf_file_are_not_classes(tmp_path):
     nx.write_gexf(nx.karate_club_graph(), tmp_path / "club.gexf")
     assert load(tmp_path / "club.gexf").y is None
 
 
-@pytest.mark.parametrize("network", [nx.karate_club_graph(), nx.cycle_graph(34)], ids=["attributes", "nothing"])
-def test_networks_without_vectors(network):
-    graph = Graph.from_networkx(network)
-    assert graph.ids.tolist() == list(range(34))
-    assert (graph.encoder.names == ["club=Mr. Hi", "club=Officer"]) == ("club" in network.nodes[0])
-    model = AFGRL(epochs=2, n_components=8, device="cpu").fit(network)
-    np.testing.assert_allclose(model.transform(network), model.embedding_, atol=1e-6)
-    with pytest.raises(UserError, match="has no attribute 'age'"):
-        Graph.from_networkx(network, features="age")
-
-
-def test_columns_of_edges_that_count_for_nothing_are_said(rng, tmp_path):
-    nodes, ends = people(rng)
+def test_ignored_columns_of_edges_are_reported(rng, tmp_path):
+    nodes, ends = customers(rng)
     edges = pd.DataFrame({"source": ends[0], "target": ends[1], "since": 1999})
-    notes = written(tmp_path / "graph", nodes, edges, index=True).reading.notes
-    assert "Columns of edges.csv that count for nothing: 'since'." in notes.sentences
+    report = write_and_load(tmp_path / "graph", nodes, edges, index=True).ingested.report
+    assert "Ignored columns of edges.csv: 'since'." in report.sentences
 
 
-def test_tables_that_were_swapped(rng):
-    nodes, ends = people(rng)
-    edges = pd.DataFrame({"source": ends[0], "target": ends[1]})
-    with pytest.raises(UserError, match="nodes come first"):
-        Graph.from_pandas(edges, nodes)
-    with pytest.raises(UserError, match="nodes come first"):
-        AFGRL(device="cpu").fit((edges, nodes))
-
-
-def test_a_header_is_one_though_a_node_is_called_so(tmp_path):
-    (tmp_path / "edges.csv").write_text(io.StringIO("source,target\nsource,b\nb,c\n").read())
-    assert sorted(load(tmp_path / "edges.csv").graph.ids) == ["b", "c", "source"]
-
-
-def test_vast_numbers_are_numbers(tmp_path):
+def test_huge_numbers_are_numbers(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,size\n" + "".join(f"n{i},{1 + i % 3}e300\n" for i in range(9)))
     (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
     np.testing.assert_allclose(load(tmp_path).graph.x.to_dense()[:3, 0], [-(1.5**0.5), 0, 1.5**0.5], atol=1e-6)
 
 
-def test_a_list_that_is_called_an_id_is_none(rng, tmp_path):
-    """As a column named grid is."""
-    nodes, ends = people(rng, grid=[[1.0, float(i)] for i in range(N)])
+def test_a_column_of_lists_is_not_the_id_whatever_its_name(rng, tmp_path):
+    """A column named grid ends in "id"."""
+    nodes, ends = customers(rng, grid=[[1.0, float(i)] for i in range(N)])
     nodes.rename(columns={"customer_id": "customer"}).to_parquet(tmp_path / "nodes.parquet")
     pd.DataFrame({"a": ends[0], "b": ends[1]}).to_parquet(tmp_path / "edges.parquet")
     assert load(tmp_path).graph.ids.tolist() == nodes.customer_id.tolist()

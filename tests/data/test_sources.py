@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from afgrl.data import catalog, load, names
-from afgrl.data.demo import COUNTS, demo
+from afgrl.data.demo import COUNTS, load_demo
 from afgrl.errors import UserError
 from tests.data.small_files import write_npz
 
@@ -17,14 +17,14 @@ def test_names():
 
 
 def test_an_unknown_name_gets_a_suggestion():
-    with pytest.raises(UserError, match=r"There is no dataset 'phto'; did you mean 'photo'\?"):
+    with pytest.raises(UserError, match=r"Unknown dataset 'phto'; did you mean 'photo'\?"):
         load("phto")
-    with pytest.raises(UserError, match="There is no kind of splits 'rand'"):
+    with pytest.raises(UserError, match="Unknown type of splits 'rand'"):
         load("demo", splits="rand")
 
 
 def test_demo_is_a_symmetric_graph_of_digits():
-    dataset = demo()
+    dataset = load_demo()
     graph = dataset.graph
     assert (graph.n, graph.n_edges, graph.n_features, dataset.n_classes) == (
         COUNTS.nodes,
@@ -39,39 +39,39 @@ def test_demo_is_a_symmetric_graph_of_digits():
     assert (dataset.y[graph.edge_index[0]] == dataset.y[graph.edge_index[1]]).mean() > 0.9
 
 
-def test_demo_links_are_the_nearest_by_pixels():
-    graph = demo().graph
+def test_demo_edges_are_nearest_neighbors():
+    graph = load_demo().graph
     distances = torch.cdist(graph.x.double(), graph.x.double()).fill_diagonal_(torch.inf)
     tenth = distances.sort(dim=1).values[:, 9]
     source, target = graph.edge_index
     length = distances[source, target]
-    # a link is kept when either end has the other among its ten nearest; 1e-9 for the roots' rounding
+    # Ten instead of five neighbors allow for ties, 1e-9 for the rounding of square roots.
     assert bool((length <= torch.maximum(tenth[source], tenth[target]) + 1e-9).all())
 
 
-def test_the_seed_decides_the_random_splits():
+def test_random_splits_depend_on_the_seed():
     first, same, other = (load("demo", seed=seed).splits for seed in (1, 1, 2))
     assert np.array_equal(first.roles, same.roles)
     assert not np.array_equal(first.roles, other.roles)
 
 
-def test_canonical_splits_cannot_be_had_where_there_are_none():
+def test_canonical_splits_are_an_error_if_there_are_none():
     with pytest.raises(UserError, match="'demo' has no canonical splits"):
         load("demo", splits="canonical")
 
 
-def test_the_catalog_says_what_is_at_hand(tmp_path):
+def test_the_catalog_says_what_is_available(tmp_path):
     write_npz(tmp_path / "Photo" / "raw" / "amazon_electronics_photo.npz")
     rows = {row["name"]: row for row in catalog(tmp_path)}
     assert list(rows) == names()
-    assert [name for name, row in rows.items() if row["at_hand"]] == ["demo", "photo"]
-    assert rows["photo"]["at_hand"] == str(tmp_path / "Photo" / "raw")
+    assert [name for name, row in rows.items() if row["available"]] == ["demo", "photo"]
+    assert rows["photo"]["available"] == str(tmp_path / "Photo" / "raw")
     assert rows["cs"]["url"].startswith("https://")
     assert rows["cs"]["edges"] == 81_894
     assert json.loads(json.dumps(rows)) == rows
 
 
-def test_importing_is_light():
+def test_importing_data_does_not_import_large_libraries():
     heavy = "{'torch_geometric', 'sklearn', 'networkx'}"
     code = f"import sys, afgrl.data; sys.exit(str({heavy} & set(sys.modules) or ''))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.strip() == ""

@@ -1,4 +1,4 @@
-"""A small real graph that needs no download: handwritten digits, linked where they look alike."""
+"""A small real graph that needs no download: scikit-learn's handwritten digits."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ N_NEIGHBORS = 5
 COUNTS = Counts(1797, 6309, 64, 10)
 
 
-def demo(seed: int = 0) -> Dataset:
-    """scikit-learn's digits: pixels as features, each linked to its nearest by pixels, the digit as label."""
+def load_demo(seed: int = 0) -> Dataset:
+    """Digits with their pixels as features, linked to their nearest neighbors, labeled with the digit."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
     pixels = torch.from_numpy(digits.data / 16)  # stored as 0…16
-    graph = Graph(pixels, torch.from_numpy(_nearest(digits.data)))  # which adds the opposite directions
+    graph = Graph(pixels, torch.from_numpy(_nearest_neighbor_edges(digits.data)))
     return Dataset("demo", graph, digits.target.astype(np.int64), random_splits(graph.n, seed))
 
 
-def _nearest(pixels: np.ndarray, k: int = N_NEIGHBORS) -> np.ndarray:
-    """Edges from each row to its k nearest, a tie going to the lower row: [2, n * k].
+def _nearest_neighbor_edges(pixels: np.ndarray, k: int = N_NEIGHBORS) -> np.ndarray:
+    """Edges from each row to its k nearest neighbors; of equal distances, to the lower row: [2, n · k].
 
-    Pixels are whole numbers, so distances are exact, and tie often: a library's order of equals would
-    make the graph differ between machines.
+    Pixels are integers, so distances are exact and often equal. A library's order of equal distances would make the
+    graph differ between machines.
     """
     n = len(pixels)
     norms = np.square(pixels).sum(axis=1)

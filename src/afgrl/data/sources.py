@@ -1,4 +1,4 @@
-"""What a user may name as the source of a graph."""
+"""A source, which is a dataset's name, a file or a folder → Dataset."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import numpy as np
 from afgrl.data.benchmarks import BENCHMARKS, Counts, load_benchmark
 from afgrl.data.dataset import Dataset
 from afgrl.data.demo import COUNTS as DEMO_COUNTS
-from afgrl.data.demo import demo
-from afgrl.data.files.options import Options
+from afgrl.data.demo import load_demo
 from afgrl.data.splits import UNUSED, Splits, random_splits
+from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError, unknown
 
 SPLITS = ("auto", "canonical", "random")
 
 
 def names() -> list[str]:
-    """The datasets known by name."""
+    """The names of the datasets that ``load`` knows."""
     return ["demo", *BENCHMARKS]
 
 
 def catalog(data_dir: str | Path | None = None) -> list[dict[str, Any]]:
-    """A row for every dataset known by name: its title and counts, where its raw files lie (None: nowhere
-    yet) and the address they would be downloaded from."""
-    rows = [_row("demo", "Handwritten digits", DEMO_COUNTS, "inside scikit-learn", None)]
+    """One row per known dataset: name, title, counts, the folder of its raw files (``available``; None if they are not
+    available locally) and the URL they are downloaded from."""
+    rows = [_row("demo", "Handwritten digits", DEMO_COUNTS, "included in scikit-learn", None)]
     for name, benchmark in BENCHMARKS.items():
-        files = benchmark.raw.at_hand(data_dir)
-        where = str(files[0].parent) if files else None
-        rows.append(_row(name, benchmark.title, benchmark.counts, where, benchmark.raw.url))
+        files = benchmark.raw.available(data_dir)
+        folder = str(files[0].parent) if files else None
+        rows.append(_row(name, benchmark.title, benchmark.counts, folder, benchmark.raw.url))
     return rows
 
 
-def _row(name: str, title: str, counts: Counts, at_hand: str | None, url: str | None) -> dict[str, Any]:
-    return {"name": name, "title": title, **asdict(counts), "at_hand": at_hand, "url": url}
+def _row(name: str, title: str, counts: Counts, available: str | None, url: str | None) -> dict[str, Any]:
+    return {"name": name, "title": title, **asdict(counts), "available": available, "url": url}
 
 
 def load(
@@ -47,27 +47,28 @@ def load(
     splits: str = "auto",
     seed: int = 0,
     directed: bool | None = None,
-    options: Options = Options(),
+    options: ReadOptions = ReadOptions(),
 ) -> Dataset:
-    """The dataset of that name, or of the user's folder or file at that path, about which ``options`` may tell more.
+    """The dataset with that name, or from the user's file or folder, read according to ``options``.
 
-    ``data_dir`` (also ``AFGRL_DATA``) is a folder of raw files looked at before any download.
-    ``splits="auto"`` takes the published splits where there are some, else 20 random ones by ``seed``.
-    ``directed=None`` is as in the paper, where only WikiCS was directed.
+    ``data_dir`` (also ``AFGRL_DATA``) is a folder of raw files, searched before anything is downloaded.
+    ``splits``: "canonical" are the published splits, "random" are 20 random splits that depend on ``seed``, "auto" are
+    the canonical ones if the dataset has any, else random ones.
+    ``directed=None``: as in the paper, where only WikiCS is directed.
     """
     if splits not in SPLITS:
-        raise unknown("kind of splits", splits, SPLITS)
+        raise unknown("type of splits", splits, SPLITS)
     if source in BENCHMARKS:
         dataset = load_benchmark(str(source), data_dir=data_dir, directed=directed)
     elif directed:
-        raise UserError(f"The graph of {str(source)!r} is undirected; only 'wikics' can be had directed.")
+        raise UserError(f"The graph of {str(source)!r} is undirected; only 'wikics' can be loaded as directed.")
     else:
-        dataset = replace(demo(), splits=None) if source == "demo" else _user_files(_checked_path(source), options)
+        dataset = replace(load_demo(), splits=None) if source == "demo" else _load_path(_checked_path(source), options)
     return _with_splits(dataset, splits, seed)
 
 
-def _user_files(path: Path, options: Options) -> Dataset:
-    from afgrl.data.files.source import load_files  # late: encoding takes scikit-learn, which takes a second
+def _load_path(path: Path, options: ReadOptions) -> Dataset:
+    from afgrl.data.files import load_files  # imports scikit-learn, which takes a second
 
     return load_files(path, options)
 
@@ -85,11 +86,11 @@ def _with_splits(dataset: Dataset, kind: str, seed: int) -> Dataset:
         raise UserError(f"The dataset {dataset.name!r} has no canonical splits; use 'random' or 'auto'.")
     if dataset.y is None or (dataset.splits is not None and kind != "random"):
         return dataset
-    return replace(dataset, splits=_of_labeled(dataset.y, seed))
+    return replace(dataset, splits=_splits_of_labeled(dataset.y, seed))
 
 
-def _of_labeled(y: np.ndarray, seed: int) -> Splits:
-    """Random splits of the nodes that have a label."""
+def _splits_of_labeled(y: np.ndarray, seed: int) -> Splits:
+    """Random splits of the labeled nodes; the others are unused."""
     labeled = y >= 0
     splits = random_splits(int(labeled.sum()), seed)
     roles = np.full((len(splits), len(y)), UNUSED, dtype=np.uint8)

@@ -1,9 +1,8 @@
-"""Which nodes a probe may learn from, tune on and be judged by."""
+"""Which nodes a classifier is trained, tuned and tested on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -12,26 +11,17 @@ UNUSED, TRAIN, VALIDATION, TEST = 0, 1, 2, 3
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Every split of one dataset; kept with a run so that another method is judged on the same ones."""
+    """The splits of a dataset. A run stores them, so that every evaluation uses the same ones."""
 
-    name: str  # how they were made, as tables say it
+    name: str  # how they were made, as shown in tables
     roles: np.ndarray  # [s, n] uint8: UNUSED, TRAIN, VALIDATION or TEST
 
     def __len__(self) -> int:
         return self.roles.shape[0]
 
-    def save(self, path: Path) -> None:
-        with open(path, "wb") as file:
-            np.savez_compressed(file, name=np.array(self.name), roles=self.roles)
-
-    @classmethod
-    def load(cls, path: Path) -> Splits:
-        with np.load(path, allow_pickle=False) as stored:
-            return cls(str(stored["name"]), stored["roles"])
-
 
 def random_splits(n: int, seed: int = 0, *, count: int = 20, train: float = 0.1, validation: float = 0.1) -> Splits:
-    """``count`` random splits, by default 10/10/80; not stratified, as in the paper."""
+    """``count`` random splits, by default 10 % train, 10 % validation, 80 % test; not stratified, as in the paper."""
     rng = np.random.default_rng(seed)
     n_train, n_validation = (max(1, int(share * n)) for share in (train, validation))
     roles = np.full((count, n), TEST, dtype=np.uint8)

@@ -1,0 +1,122 @@
+"""A user's folder or file → Dataset."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from afgrl.data.dataset import Dataset
+from afgrl.data.formats.arrays import load_features
+from afgrl.data.formats.graph_files import GRAPH_SUFFIXES, load_graph_file
+from afgrl.data.ingest import IngestReport
+from afgrl.data.tables.assemble import dataset_from_tables
+from afgrl.data.tables.column_names import looks_like_edges
+from afgrl.data.tables.encode import Fitted
+from afgrl.data.tables.options import ReadOptions
+from afgrl.data.tables.read import TABLE_SUFFIXES, read_table
+from afgrl.data.tables.roles import TableNames
+from afgrl.data.unpacking import file_suffix
+from afgrl.errors import UserError
+
+EDGE_FILES = re.compile(r"edge|link|relation|interaction|citation|adjacen|cites", re.IGNORECASE)
+NODE_FILES = re.compile(
+    r"node|vert|entit|feature|attribute|item|people|person|user|paper|content|points?$", re.IGNORECASE
+)
+FEATURE_FILES = re.compile(r"feature|attribute|embedding|^x$", re.IGNORECASE)
+ARRAY_SUFFIXES = (".npy", ".npz")
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """The files of a source that consists of tables."""
+
+    nodes: Path | None = None
+    edges: Path | None = None
+    features: Path | None = None  # an array
+
+    @property
+    def names(self) -> list[str]:
+        return [file.name for file in (self.nodes, self.features, self.edges) if file]
+
+
+def load_files(
+    source: Path, options: ReadOptions = ReadOptions(), *, fitted: Fitted = None, needs_edges: bool = True
+) -> Dataset:
+    """A dataset from a folder of tables, a table, or a file that contains a graph."""
+    if not source.exists():
+        raise UserError(f"File or folder not found: {source}.")
+    if source.is_file() and (file_suffix(source) in GRAPH_SUFFIXES or zipfile.is_zipfile(source)):
+        return load_graph_file(source, options, fitted)
+    files = _table_file(source, options) if source.is_file() else _files_in_folder(source, options)
+    if files.edges is None and options.knn_graph is None and needs_edges:
+        raise UserError(
+            f"{source} has no edges; use --knn-graph 15 to link each node to its 15 nearest neighbors by features."
+        )
+    if files.edges is not None and options.knn_graph is not None:
+        raise UserError(f"--knn-graph cannot be used with {source}, which has edges ({files.edges.name}).")
+    report = IngestReport()
+    report.info(f"Files read: {', '.join(files.names)}.")
+    return dataset_from_tables(
+        read_table(files.nodes, encoding=options.encoding) if files.nodes else None,
+        read_table(files.edges, encoding=options.encoding, edges=True) if files.edges else None,
+        options,
+        features=load_features(files.features) if files.features else None,
+        fitted=fitted,
+        name=source.stem or source.name,
+        names=TableNames((files.nodes or files.features or source).name, (files.edges or source).name),
+        report=report,
+    )
+
+
+def _table_file(source: Path, options: ReadOptions) -> SourceFiles:
+    nodes = _given_node_file(options)
+    if nodes is None and not _is_edge_table(source, options):
+        return SourceFiles(nodes=source)
+    if nodes is not None and file_suffix(nodes) in ARRAY_SUFFIXES:
+        return SourceFiles(edges=source, features=nodes)
+    return SourceFiles(nodes, source)
+
+
+def _given_node_file(options: ReadOptions) -> Path | None:
+    return Path(options.nodes).expanduser() if options.nodes else None
+
+
+def _is_edge_table(file: Path, options: ReadOptions) -> bool:
+    if file_suffix(file) not in TABLE_SUFFIXES:
+        supported = ", ".join((*TABLE_SUFFIXES, *GRAPH_SUFFIXES))
+        raise UserError(f"The file {file} has an unsupported format; supported: {supported}.")
+    if NODE_FILES.search(file.stem) and not EDGE_FILES.search(file.stem):
+        return False
+    if EDGE_FILES.search(file.stem):
+        return True
+    return looks_like_edges(read_table(file, encoding=options.encoding, edges=True).slice(0, 1), options)
+
+
+def _files_in_folder(folder: Path, options: ReadOptions) -> SourceFiles:
+    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    tables = [file for file in files if file_suffix(file) in TABLE_SUFFIXES]
+    features = [file for file in files if file_suffix(file) in ARRAY_SUFFIXES and FEATURE_FILES.search(file.stem)]
+    edges = [file for file in tables if EDGE_FILES.search(file.stem)]
+    given = _given_node_file(options)
+    nodes = [given] if given else [file for file in tables if NODE_FILES.search(file.stem) and file not in edges]
+    rest = [file for file in tables if file not in (*edges, *nodes)]
+    if len(rest) == 1 and len(tables) <= 2:  # the name of the only other table does not tell what it is
+        (nodes if edges or not _is_edge_table(rest[0], options) else edges).append(rest[0])
+    if not (edges or nodes or features):
+        content = f"it contains {', '.join(file.name for file in files[:5])}" if files else "it is empty"
+        raise UserError(f"The folder {folder} has no edge or node table (edges.csv, nodes.csv); {content}.")
+    return SourceFiles(
+        _only(nodes, "node tables", folder), _only(edges, "edge tables", folder),
+        _only(features, "feature files", folder),
+    )  # fmt: skip
+
+
+def _only(files: list[Path], what: str, folder: Path) -> Path | None:
+    if len(files) > 1:
+        raise UserError(
+            f"The folder {folder} has several {what}: {', '.join(file.name for file in files)}; keep one, or pass the "
+            "edge table as SOURCE and the node table with --nodes."
+        )
+    return files[0] if files else None

@@ -1,0 +1,1 @@
+"""Files that contain a whole graph, and arrays of features."""

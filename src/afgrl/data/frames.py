@@ -1,0 +1,49 @@
+"""Tables of nodes and edges as pandas DataFrames."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from afgrl.data.dataset import Dataset
+from afgrl.data.tables.assemble import dataset_from_tables
+from afgrl.data.tables.column_names import ID_NAMES, PANDAS_INDEX, SOURCE_NAMES, TARGET_NAMES
+from afgrl.data.tables.encode import Fitted
+from afgrl.data.tables.options import ReadOptions
+from afgrl.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def dataset_from_frames(
+    nodes: pd.DataFrame, edges: pd.DataFrame, options: ReadOptions, fitted: Fitted = None
+) -> Dataset:
+    from pandas import RangeIndex
+
+    if _has_end_columns(nodes) and not _has_end_columns(edges):
+        raise UserError("The first table has the columns of an edge table; pass nodes first, then edges.")
+    if options.id is None and not any(str(name).lower() in ID_NAMES for name in nodes.columns):
+        # A RangeIndex only numbers the rows: it is one candidate for the id among others.
+        index_is_id = not isinstance(nodes.index, RangeIndex)
+        nodes = nodes.rename_axis(PANDAS_INDEX).reset_index()
+        options = replace(options, id=PANDAS_INDEX if index_is_id else None)
+    return dataset_from_tables(_to_arrow(nodes, "node"), _to_arrow(edges, "edge"), options, fitted=fitted)
+
+
+def _has_end_columns(frame: pd.DataFrame) -> bool:
+    names = {str(name).strip().lower() for name in frame.columns}
+    return bool(names & set(SOURCE_NAMES)) and bool(names & set(TARGET_NAMES))
+
+
+def _to_arrow(frame: pd.DataFrame, what: str) -> pa.Table:
+    frame = frame.rename(columns=str)
+    if frame.empty:
+        raise UserError(f"The {what} table has no rows.")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a column with several types
+        mixed = {name: column.astype("string") for name, column in frame.items() if column.dtype == object}
+        return pa.Table.from_pandas(frame.assign(**mixed), preserve_index=False)

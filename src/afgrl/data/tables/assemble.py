@@ -1,0 +1,63 @@
+"""Tables of nodes and edges → Dataset.
+
+The rules for imperfect tables, each reported when it applies: an edge counts in both directions, and once; self-loops,
+edges with a missing end and edges whose weight is not above 0 are dropped; weights of repeated edges are added; a node
+that occurs only in edges has empty columns; a node without edges stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from afgrl.data.dataset import Dataset, Ingested
+from afgrl.data.ingest import IngestReport
+from afgrl.data.tables.edges import number_nodes, read_edges
+from afgrl.data.tables.encode import Fitted, TableEncoder
+from afgrl.data.tables.features import encode_columns, given_features, nearest_neighbor_edges, structural_features
+from afgrl.data.tables.ids import ids_as_array
+from afgrl.data.tables.labels import encode_labels
+from afgrl.data.tables.nodes import read_nodes
+from afgrl.data.tables.options import ReadOptions
+from afgrl.data.tables.roles import TableNames, find_roles
+from afgrl.graph import Graph
+from afgrl.ops.sparse.layout import compact_features
+
+
+def dataset_from_tables(
+    nodes: pa.Table | None, edges: pa.Table | None, options: ReadOptions = ReadOptions(), *, features: Any = None,
+    fitted: Fitted = None, name: str = "tables", names: TableNames = TableNames(), report: IngestReport | None = None,
+) -> Dataset:  # fmt: skip
+    """A dataset from tables. ``features`` [rows, f] replaces the columns; ``fitted`` is the encoding of an earlier
+    dataset, applied to these tables. Messages are added to ``report``."""
+    report = IngestReport() if report is None else report
+    feature_columns = fitted.columns if isinstance(fitted, TableEncoder) else ()
+    id_column, end_columns = find_roles(nodes, edges, options, report, names, feature_columns=feature_columns)
+    table = read_nodes(nodes, id_column, features, options, report, names.nodes)
+    ends, weight = None, None
+    if edges is not None and end_columns is not None:
+        ends, weight = read_edges(edges, end_columns, table.ids, options, report, names.edges)
+    all_ids, edge_index = number_nodes(table.ids, ends, report, names, weighted=weight is not None)
+    ids, columns = ids_as_array(all_ids), table.extended(len(all_ids))
+    y, classes = None, None
+    if table.label is not None:
+        y, classes = encode_labels(columns[table.label], table.label, report, names.nodes)
+    table_encoder: Fitted = None
+    x: Any  # [n, f]; None until structural features replace it
+    if features is not None:
+        x = given_features(features, table.n_listed, len(ids), names.nodes)
+    else:
+        used = columns.drop_columns([table.label]) if table.label else columns
+        table_encoder, x = encode_columns(used, table.n_listed, len(ids), fitted, options, report, names.nodes)
+    if options.knn_graph is not None:
+        edge_index = nearest_neighbor_edges(x, options.knn_graph, report)
+    if x is None:
+        table_encoder, x = structural_features(edge_index, ids, fitted, report)
+    graph = Graph(
+        compact_features(x), torch.from_numpy(edge_index), ids, table_encoder=table_encoder,
+        edge_weight=None if weight is None else torch.from_numpy(weight),
+    )  # fmt: skip
+    node_columns = pa.table({"id": pa.array(ids)} | {column: columns[column] for column in columns.column_names})
+    return Dataset(name, graph, y, ingested=Ingested(node_columns, table.n_listed, table.label, classes, report))

@@ -1,0 +1,147 @@
+"""An edge table → pairs of node positions, and weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afgrl.data.ingest import IngestReport, first_few
+from afgrl.data.tables.column_names import NUMBERED, WEIGHT_NAMES, chosen_column, has_no_header, is_unnamed
+from afgrl.data.tables.ids import ids_as_text, without_missing_words
+from afgrl.data.tables.numbers import detect_format, to_numbers
+from afgrl.data.tables.options import ReadOptions
+from afgrl.data.tables.roles import TableNames
+from afgrl.errors import UserError
+
+INTEGER_AS_DECIMAL = r"^(-?\d+)\.0$"  # how tables write integers in a column with missing values
+EndIds = tuple[pa.ChunkedArray, pa.ChunkedArray]  # of each edge: the ids of its source and of its target, as text
+SKEWED = 1000.0  # times the median: a few such weights would dominate all others
+MANY_UNLISTED = 0.2  # share of nodes without a row in the node table
+
+
+def read_edges(
+    table: pa.Table,
+    columns: tuple[str, str],
+    node_ids: pa.ChunkedArray | None,
+    options: ReadOptions,
+    report: IngestReport,
+    where: str,
+) -> tuple[EndIds, np.ndarray | None]:
+    """The ends of each valid edge, and the weights if the table has any: [e] float64."""
+    weight_column = _weight_column(table, options, where)
+    weight = None if weight_column is None else _weights(table[weight_column], weight_column, report, where)
+    ends = [without_missing_words(ids_as_text(table[column]), node_ids) for column in columns]
+    complete = ~(ends[0].is_null().to_numpy() | ends[1].is_null().to_numpy())
+    if not complete.all():
+        first = (~complete).argmax() + 1
+        report.fixed(f"Edges of {where} with a missing end, dropped: {(~complete).sum():,}, first in row {first}.")
+    valid = complete if weight is None else complete & (weight > 0)  # false for NaN too
+    source, target = (end.filter(pa.array(valid)) for end in ends)
+    used = (*columns, weight_column)
+    ignored = [name for name in table.column_names if name not in used and not is_unnamed(name)]
+    if ignored:
+        report.info(f"Ignored columns of {where}: {first_few(ignored)}.")
+    ends_as_listed = _as_in_node_table(source, target, node_ids, report, where)
+    return ends_as_listed, None if weight is None else weight[valid]
+
+
+def _weight_column(table: pa.Table, options: ReadOptions, where: str) -> str | None:
+    third = NUMBERED.format(3)  # in a list without a header, the weight follows the two ends
+    if not options.weight and has_no_header(table) and third in table.column_names:
+        return third
+    return chosen_column(table, options.weight, WEIGHT_NAMES, where)
+
+
+def _weights(column: pa.ChunkedArray, name: str, report: IngestReport, where: str) -> np.ndarray:
+    """[rows] float64, NaN where there is no number."""
+    weight = to_numbers(column, detect_format(column)[0])
+    positive = weight[weight > 0]
+    if not len(positive):
+        raise UserError(
+            f"No edge of {where} has a weight above 0 in column {name!r} (its first cell: {column[0].as_py()!r}); "
+            "use --weight none to ignore weights."
+        )
+    if len(positive) < len(weight):
+        report.fixed(
+            f"Edges of {where} whose weight is not a number above 0, dropped: {len(weight) - len(positive):,}."
+        )
+    if (positive == positive[0]).all():
+        report.info(f"All weights in column {name!r} of {where} are equal, so they only matter for repeated edges.")
+        return weight
+    report.info(f"Edge weights: column {name!r} of {where}; only their ratios matter.")
+    ratio = positive.max() / np.median(positive)
+    if ratio > SKEWED:
+        report.warning(
+            f"The largest weight in column {name!r} of {where} is {ratio:,.0f} times the median; logarithms of the "
+            "weights often work better."
+        )
+    return weight
+
+
+def _as_in_node_table(
+    source: pa.ChunkedArray, target: pa.ChunkedArray, node_ids: pa.ChunkedArray | None, report: IngestReport, where: str
+) -> EndIds:
+    """7.0 becomes 7, unless the node table itself has ids that end in .0."""
+    if node_ids is None or not len(source) or pc.any(pc.ends_with(node_ids, ".0")).as_py():
+        return source, target
+    integers = tuple(pc.replace_substring_regex(end, INTEGER_AS_DECIMAL, r"\1") for end in (source, target))
+    if not (integers[0].equals(source) and integers[1].equals(target)):
+        report.fixed(f"Ids of {where} written as decimals are read as integers.")
+    return integers
+
+
+def number_nodes(
+    node_ids: pa.ChunkedArray | None, ends: EndIds | None, report: IngestReport, names: TableNames, *, weighted: bool
+) -> tuple[pa.Array, np.ndarray]:
+    """All ids, those of the node table first, and the edges as positions among them: [2, e] int64."""
+    listed = pa.array([], pa.string()) if node_ids is None else node_ids.combine_chunks()
+    if ends is None:
+        return listed, np.empty((2, 0), dtype=np.int64)
+    in_edges = pa.chunked_array([*ends[0].chunks, *ends[1].chunks], pa.string()).unique()
+    unlisted = in_edges.filter(pc.invert(pc.is_in(in_edges, value_set=listed)))
+    if len(listed) and len(unlisted):
+        _report_unlisted(listed, in_edges, unlisted, report, names)
+    ids = pa.concat_arrays([listed, unlisted])
+    edge_index = np.stack([pc.index_in(end, value_set=ids).to_numpy().astype(np.int64) for end in ends])
+    _report_edges(edge_index, len(ids), report, names.edges, weighted=weighted)
+    return ids, edge_index
+
+
+def _report_unlisted(
+    listed: pa.Array, in_edges: pa.Array, unlisted: pa.Array, report: IngestReport, names: TableNames
+) -> None:
+    if len(unlisted) == len(in_edges):
+        raise UserError(
+            f"None of the ids in {names.edges}, such as {unlisted[0].as_py()!r}, is in {names.nodes}, which has ids "
+            f"such as {listed[0].as_py()!r}; choose other columns with --id, --source-column and --target-column."
+        )
+    share = len(unlisted) / (len(listed) + len(unlisted))
+    text = (
+        f"Nodes of {names.edges} without a row in {names.nodes}: {len(unlisted):,} ({share:.0%}), "
+        f"first {first_few(unlisted.slice(0, 3).to_pylist())}."
+    )
+    n_without_zeros = _n_known_without_zeros(unlisted, listed)
+    if n_without_zeros:
+        text += f" Without leading zeros, {n_without_zeros:,} of them are in {names.nodes}."
+    (report.warning if share > MANY_UNLISTED or n_without_zeros else report.fixed)(text)
+
+
+def _n_known_without_zeros(unlisted: pa.Array, listed: pa.Array) -> int:
+    """How many ids would be listed if 007 were 7."""
+    bare, known = (pc.replace_substring_regex(ids, "^0+(.+)$", r"\1") for ids in (unlisted, listed))
+    return int(pc.sum(pc.is_in(bare, value_set=known)).as_py() or 0)
+
+
+def _report_edges(edge_index: np.ndarray, n: int, report: IngestReport, where: str, *, weighted: bool) -> None:
+    loops = edge_index[0] == edge_index[1]
+    if loops.any():
+        report.fixed(f"Self-loops of {where}, dropped: {loops.sum():,}.")
+    source, target = edge_index[:, ~loops]
+    unique = np.unique(source * n + target)
+    if len(unique) < len(source):
+        rule = "their weights added" if weighted else "counted once"
+        report.fixed(f"Repeated edges of {where}, {rule}: {len(source) - len(unique):,}.")
+    n_mutual = np.isin(unique % n * n + unique // n, unique, assume_unique=True).sum()
+    if n_mutual < len(unique):
+        report.info(f"Edges of {where} in one direction only, used in both: {len(unique) - n_mutual:,}.")

@@ -1,0 +1,81 @@
+"""The columns of a node table → features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+import scipy.sparse as sp
+
+from afgrl.data.ingest import IngestReport, first_few
+from afgrl.data.tables.column_encoders import CategoryColumn, NumberColumn, TextColumn, VectorColumn
+from afgrl.data.tables.numbers import PATTERNS
+from afgrl.data.tables.structure import StructuralFeatures
+from afgrl.errors import UserError
+
+Part = NumberColumn | VectorColumn | CategoryColumn | TextColumn
+PARTS: dict[str, type[Part]] = {part.kind: part for part in (NumberColumn, VectorColumn, CategoryColumn, TextColumn)}
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """How each column of a node table becomes features."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def fit(cls, table: pa.Table, column_types: Mapping[str, str]) -> Self:
+        """``column_types``: vector, category, text or a number format for each column that is used."""
+        return cls(
+            tuple(
+                NumberColumn.fit(name, table[name], column_type)
+                if column_type in PATTERNS
+                else PARTS[column_type].fit(name, table[name])
+                for name, column_type in column_types.items()
+            )
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        return [part.name for part in self.parts]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the features."""
+        return [name for part in self.parts for name in part.names]
+
+    def encode(self, table: pa.Table, report: IngestReport | None = None, where: str = "") -> sp.csr_array:
+        """[rows, features] float32. Cells of ``where`` that cannot be read are added to ``report``."""
+        present = set(table.column_names)
+        missing = next((part.name for part in self.parts if part.name not in present), None)
+        if missing is not None:
+            raise UserError(
+                f"The table has no column {missing!r}, which the model was trained with; its columns: "
+                f"{first_few(table.column_names, 8)}."
+            )
+        blocks = [
+            part.encode(table[part.name], report, where)
+            if isinstance(part, NumberColumn)
+            else part.encode(table[part.name])
+            for part in self.parts
+        ]
+        return sp.csr_array(sp.hstack(blocks, format="csr")) if blocks else sp.csr_array((table.num_rows, 0))
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [{"kind": part.kind, **asdict(part)} for part in self.parts]
+
+    @classmethod
+    def from_json(cls, parts: list[dict[str, Any]]) -> Self:
+        return cls(tuple(PARTS[part["kind"]](**{k: v for k, v in part.items() if k != "kind"}) for part in parts))
+
+
+Fitted = TableEncoder | StructuralFeatures | None  # how a model's features were made; None: they were given
+
+
+def table_encoder_from_json(parts: list[dict[str, Any]]) -> TableEncoder | StructuralFeatures:
+    """The inverse of ``as_json`` of both classes."""
+    if [part["kind"] for part in parts] == [StructuralFeatures.kind]:
+        return StructuralFeatures(parts[0]["mean"], parts[0]["scale"])
+    return TableEncoder.from_json(parts)

@@ -1,0 +1,66 @@
+"""Node ids in the forms in which tables contain them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from afgrl.data.ingest import IngestReport
+from afgrl.data.tables.cells import is_text_type, to_text
+from afgrl.errors import UserError
+
+# Words for a missing value. A node may have one of them as its id: NA is Namibia.
+MISSING_WORDS = pa.array(["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"])
+
+
+def without_missing_words(column: pa.ChunkedArray, ids: pa.ChunkedArray | None = None) -> pa.ChunkedArray:
+    """The column with null for words that mean a missing value, except for words that are among ``ids``."""
+    if not is_text_type(column.type):
+        return column
+    words = MISSING_WORDS
+    if ids is not None:
+        words = words.filter(pc.invert(pc.is_in(words, value_set=ids.combine_chunks())))
+    text = to_text(column)
+    missing = pc.is_in(text, value_set=words)
+    return pc.if_else(missing, pa.scalar(None, pa.string()), text) if pc.any(missing).as_py() else column
+
+
+def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as text without surrounding spaces. Integers that a table stores as floats are written as integers."""
+    if pa.types.is_nested(column.type):
+        raise UserError(f"Ids must be text or numbers, but their column has type {column.type}.")
+    if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.round(column), column)).as_py():
+        too_large = pc.greater_equal(pc.abs(column), 2.0**63)  # for int64: written as a float
+        integers = to_text(pc.cast(pc.if_else(too_large, 0.0, column), pa.int64()))
+        column = pc.if_else(too_large, to_text(column), integers)
+    return pc.utf8_trim_whitespace(to_text(column))
+
+
+def drop_repeated_rows(
+    table: pa.Table, ids: pa.ChunkedArray, report: IngestReport, where: str
+) -> tuple[pa.Table, pa.ChunkedArray]:
+    """Drop rows that repeat an earlier one; two different rows with the same id are an error."""
+    codes = ids.combine_chunks().dictionary_encode().indices.to_numpy()
+    _, first_rows = np.unique(codes, return_index=True)
+    if len(first_rows) == len(codes):
+        return table, ids
+    first_of = first_rows[codes]
+    repeated = np.flatnonzero(first_of != np.arange(len(codes)))
+    pairs = zip(*(table.take(pa.array(rows)).to_pylist() for rows in (first_of[repeated], repeated)), strict=True)
+    different = next((repeated[i] for i, (first, other) in enumerate(pairs) if first != other), None)
+    if different is not None:
+        raise UserError(
+            f"Two different rows of {where} have the id {ids[int(different)].as_py()!r} (rows "
+            f"{first_of[different] + 1} and {different + 1}); ids must be unique."
+        )
+    report.fixed(f"Repeated rows of {where}, dropped: {len(repeated):,}.")
+    keep = pa.array(first_rows)  # sorted, because codes are numbered by first occurrence
+    return table.take(keep), ids.take(keep)
+
+
+def ids_as_array(ids: pa.Array) -> np.ndarray:
+    """[n] int64 if every id is written as an integer without leading zeros, else text."""
+    text = np.asarray(ids.to_pylist(), dtype=object)
+    integers = pc.all(pc.match_substring_regex(ids, r"^(0|-?[1-9]\d{0,17})$")).as_py()
+    return text.astype(np.int64) if integers and len(text) else text

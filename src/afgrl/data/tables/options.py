@@ -1,0 +1,38 @@
+"""How to read a user's files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from afgrl.errors import UserError, unknown
+
+ColumnType = Literal["number", "category", "text", "ignore"]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a user's files. An option that is None is inferred, and the ingest report says the result."""
+
+    id: str | None = None  # node table: the column of node ids
+    source: str | None = None  # edge table: the column of source nodes
+    target: str | None = None  # edge table: the column of target nodes
+    label: str | None = None  # node table: the label column, which training does not use; "none": no label
+    weight: str | None = None  # edge table: the column of edge weights; "none": no weights
+    nodes: str | None = None  # path of the node table if SOURCE is the edge table
+    columns: tuple[str, ...] = ()  # node table: types of columns, such as "zip=category"
+    knn_graph: int | None = None  # for sources without edges: link each node to this many nearest neighbors
+    encoding: str | None = None  # of text files; by default that of the byte order mark, or utf-8
+
+    @property
+    def column_types(self) -> dict[str, ColumnType]:
+        """The types given in ``columns``, by column name."""
+        types: dict[str, ColumnType] = {}
+        for text in self.columns:
+            name, equals, column_type = text.rpartition("=")
+            if not equals or not name:
+                raise UserError(f"--column takes name=type, for example zip=category, not {text!r}.")
+            if column_type not in get_args(ColumnType):
+                raise unknown("column type", column_type, get_args(ColumnType))
+            types[name] = column_type  # type: ignore[assignment]
+        return types

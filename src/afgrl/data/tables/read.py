@@ -1,0 +1,39 @@
+"""A table from a CSV, TSV or Parquet file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from afgrl.data.tables.csv_file import CSV_SUFFIXES, read_csv_file
+from afgrl.data.tables.csv_format import check_column_names
+from afgrl.data.unpacking import file_suffix, short_reason
+from afgrl.errors import UserError
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+TABLE_SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES)
+
+
+def read_table(path: Path, *, encoding: str | None = None, edges: bool = False) -> pa.Table:
+    """The table in a file. Cells of CSV files stay text, so that an id such as 007 keeps its zeros; empty cells are
+    null. With ``edges``, the file may be an edge list: no header, comments, spaces between columns."""
+    if not path.is_file():
+        raise UserError(f"{path} is a folder, not a table." if path.is_dir() else f"File not found: {path}.")
+    if path.stat().st_size == 0:
+        raise UserError(f"The file {path} is empty.")
+    is_parquet = file_suffix(path) in PARQUET_SUFFIXES
+    table = _read_parquet(path) if is_parquet else read_csv_file(path, encoding, edges=edges)
+    if table.num_rows == 0:
+        raise UserError(f"The file {path} has a header but no rows.")
+    return table
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"The file {path} is not a Parquet file or is damaged: {short_reason(error)}.") from None
+    check_column_names(path, table.column_names)
+    return table

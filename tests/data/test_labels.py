@@ -1,0 +1,43 @@
+"""The label column of a node table."""
+
+import pyarrow as pa
+import pytest
+import torch
+
+from afgrl import UserError, load
+from afgrl.data.tables.assemble import dataset_from_tables
+from tests.data.tables import NODES, messages, write_tables
+
+
+def test_the_label_does_not_change_the_features(tmp_path):
+    before = load(str(write_tables(tmp_path))).graph.x
+    assert torch.equal(load(str(write_tables(tmp_path, NODES.replace(",a\n", ",b\n")))).graph.x, before)
+
+
+def test_classes_that_are_numbers_are_sorted_by_value(tmp_path):
+    rows = [f"n{i},{i},{label}" for i, label in enumerate(["10", "9", "x", "2", "10"])]
+    dataset = load(write_tables(tmp_path, "id,v,label\n" + "\n".join(rows) + "\n", "source,target\nn0,n1\n"))
+    assert dataset.ingested.classes == ["2", "9", "10", "x"]
+    assert dataset.y.tolist() == [2, 1, 3, 0, 2]
+
+
+def label_of(cells):
+    nodes = pa.table({"id": [f"n{i}" for i in range(len(cells))], "label": cells})
+    return dataset_from_tables(nodes, pa.table({"source": ["n0"], "target": ["n1"]})).ingested.label
+
+
+def test_a_label_column_needs_repeated_values():
+    words = [f"w{i}" for i in range(20)]
+    assert label_of(words[:19]) == "label"  # too few rows to tell
+    assert label_of(words) is None
+    assert label_of(words + [None] * 40) is None  # unlabeled nodes do not count
+    assert label_of([[1], [2], [1]]) is None
+
+
+def test_a_fully_labeled_table_has_no_message_about_unlabeled_nodes():
+    nodes = pa.table({"id": ["a", "b"], "v": [1, 2], "label": ["x", "y"]})
+    dataset = dataset_from_tables(nodes, pa.table({"source": ["a"], "target": ["b"]}))
+    assert not any("without a label" in text for text in messages(dataset))
+    empty = nodes.set_column(2, "label", pa.nulls(2, pa.string()))
+    with pytest.raises(UserError, match="The label column 'label' of the node table is empty"):
+        dataset_from_tables(empty, pa.table({"source": ["a"], "target": ["b"]}))
