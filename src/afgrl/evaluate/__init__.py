@@ -1,21 +1,32 @@
-"""(embedding, labels, splits) → scores. Nothing here knows how the vectors were made."""
+"""(embedding, labels, splits) → scores; independent of how the embedding was computed."""
 
 from afgrl.evaluate.classification import adam_probe, logistic_probe
 from afgrl.evaluate.clustering import cluster_scores
-from afgrl.evaluate.protocols import as_json, label_free, labeled, pick, predicted, snapshot
+from afgrl.evaluate.protocols import (
+    BEST_EPOCH,
+    LAST_EPOCH,
+    evaluate_epoch,
+    evaluate_last_epoch,
+    evaluate_predictions,
+    scores_to_json,
+    select_best_epochs,
+    select_labeled,
+)
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
 
 __all__ = [
+    "BEST_EPOCH",
+    "LAST_EPOCH",
     "Score",
     "adam_probe",
-    "as_json",
     "cluster_scores",
-    "label_free",
-    "labeled",
+    "evaluate_epoch",
+    "evaluate_last_epoch",
+    "evaluate_predictions",
     "logistic_probe",
-    "pick",
-    "predicted",
+    "scores_to_json",
+    "select_best_epochs",
+    "select_labeled",
     "similarity_scores",
-    "snapshot",
 ]

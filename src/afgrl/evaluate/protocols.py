@@ -1,4 +1,8 @@
-"""The two ways a number is made here: from one embedding chosen without labels, or as the paper does."""
+"""The two evaluation protocols.
+
+last-epoch: one embedding for all tasks; no label is used to choose anything about it.
+best-epoch: the paper's; labels choose an epoch for each task.
+"""
 
 from __future__ import annotations
 
@@ -15,50 +19,50 @@ from afgrl.evaluate.clustering import cluster_scores
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
 
-LABEL_FREE = "label-free"
-PAPER = "paper"
+LAST_EPOCH = "last-epoch"
+BEST_EPOCH = "best-epoch"
 
 
-def labeled(y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarray, Splits]:
-    """The positions of the nodes that have a label, these labels, and the splits of these nodes alone."""
+def select_labeled(y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarray, Splits]:
+    """The row numbers of the labeled nodes, their labels, and the splits restricted to them; unlabeled is -1."""
     rows = np.flatnonzero(y >= 0)
     return rows, y[rows], Splits(splits.name, splits.roles[:, rows])
 
 
-def label_free(
+def evaluate_last_epoch(
     embedding: Any, y: Any, splits: Splits, seed: int = 0, *, n_fits: int = 10
 ) -> dict[str, dict[str, Score]]:
-    """One embedding for all three tasks: {"classification", "clustering", "similarity"} → name → Score."""
+    """Evaluate one embedding on all three tasks: {"classification", "clustering", "similarity"} → name → Score."""
     accuracies = logistic_probe(embedding, y, splits)
     clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=n_fits)
     return {
-        "classification": {"accuracy": _score("accuracy", accuracies, LABEL_FREE, splits.name)},
+        "classification": {"accuracy": _score("accuracy", accuracies, LAST_EPOCH, splits.name)},
         "clustering": {
-            name: _score(name, values, LABEL_FREE, f"{len(values)} restarts of k-means")
+            name: _score(name, values, LAST_EPOCH, f"{len(values)} restarts of k-means")
             for name, values in clusters.items()
         },
         "similarity": {
-            name: _score(name, [value], LABEL_FREE, "all nodes")
+            name: _score(name, [value], LAST_EPOCH, "all nodes")
             for name, value in similarity_scores(embedding, y).items()
         },
     }
 
 
-def predicted(classes: Any, y: Any, splits: Splits) -> dict[str, dict[str, Score]]:
-    """The classification of a method that was taught by each split's labels: ``classes`` is [s, n]."""
-    accuracies = prediction_accuracies(classes, y, splits)
-    return {"classification": {"accuracy": _score("accuracy", accuracies, LABEL_FREE, f"supervised, {splits.name}")}}
+def evaluate_predictions(predicted: Any, y: Any, splits: Splits) -> dict[str, dict[str, Score]]:
+    """The classification task of a supervised method, which predicts classes [s, n] from the labels of each split."""
+    accuracies = prediction_accuracies(predicted, y, splits)
+    return {"classification": {"accuracy": _score("accuracy", accuracies, LAST_EPOCH, f"supervised, {splits.name}")}}
 
 
-def snapshot(
+def evaluate_epoch(
     embedding: Any, y: Any, splits: Splits, epoch: int, seed: int = 0, *, n_fits: int = 10, n_init: int = 10
 ) -> dict[str, Any]:
-    """What the paper's protocol records of one evaluated epoch; plain JSON, one line of a file.
+    """Evaluate one epoch for the best-epoch protocol: a JSON record, one line of ``evaluations.jsonl``.
 
-    Every epoch draws from the same seed, so that an epoch's record does not depend on the others.
+    Every epoch uses the same seed, so a record does not depend on which other epochs are evaluated. The default of ten
+    restarts per k-means fit was scikit-learn's when the paper was written.
     """
     validation, test = adam_probe(embedding, y, splits, _generator(embedding, seed))
-    # By default ten restarts a fit: scikit-learn's when the paper was written.
     clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=n_fits, n_init=n_init)
     return {
         "epoch": int(epoch),
@@ -70,48 +74,46 @@ def snapshot(
     }
 
 
-def pick(snapshots: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The paper's numbers: each task from its own best epoch, the first among equals, and that epoch.
+def select_best_epochs(records: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The scores of each task at its own best epoch (the first if several are equal), and that epoch.
 
-    Classification takes the epoch with the best mean validation accuracy; clustering and similarity take
-    theirs by the reported score itself, on all labels.
+    Classification uses the epoch with the highest mean validation accuracy. Clustering and similarity use the epoch
+    with the highest NMI and Sim@5, which are measured on all labels and reported themselves.
     """
-    if len(snapshots) == 0:
-        raise UserError("The paper's protocol picks an epoch, but no epoch was evaluated.")
-    probed = _best(snapshots, lambda record: _mean(record["validation"]))
-    clustered = _best(snapshots, lambda record: _mean(record["nmi"]))
-    similar = _best(snapshots, lambda record: record["sim@5"])
-    by_validation = f"epoch by validation accuracy, {probed['splits']}"
-    accuracy = _score("accuracy", probed["test"], PAPER, by_validation)
+    if len(records) == 0:
+        raise UserError("Best-epoch evaluation selects from the evaluated epochs, but no epoch was evaluated.")
+    classified = _best(records, lambda record: _mean(record["validation"]))
+    clustered = _best(records, lambda record: _mean(record["nmi"]))
+    similar = _best(records, lambda record: record["sim@5"])
+    by_validation = f"epoch with the highest validation accuracy, {classified['splits']}"
+    by_nmi = "epoch with the highest NMI on all labels"
+    by_similarity = "epoch with the highest Sim@5 on all labels"
     return {
-        "classification": {"accuracy": accuracy, "epoch": probed["epoch"]},
+        "classification": {
+            "accuracy": _score("accuracy", classified["test"], BEST_EPOCH, by_validation),
+            "epoch": classified["epoch"],
+        },
         "clustering": {
-            **{
-                name: _score(name, clustered[name], PAPER, "epoch by NMI on all labels, best of 10 restarts a fit")
-                for name in ("nmi", "homogeneity", "ari")
-            },
+            **{name: _score(name, clustered[name], BEST_EPOCH, by_nmi) for name in ("nmi", "homogeneity", "ari")},
             "epoch": clustered["epoch"],
         },
         "similarity": {
-            **{
-                name: _score(name, [similar[name]], PAPER, "epoch by sim@5 on all labels")
-                for name in ("sim@5", "sim@10")
-            },
+            **{name: _score(name, [similar[name]], BEST_EPOCH, by_similarity) for name in ("sim@5", "sim@10")},
             "epoch": similar["epoch"],
         },
     }
 
 
-def as_json(tasks: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The part of ``scores.json`` for what ``label_free`` or ``pick`` gave."""
+def scores_to_json(tasks: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The result of ``evaluate_last_epoch`` or ``select_best_epochs`` in the form of ``scores.json``."""
     return {
         task: {name: leaf.as_json() if isinstance(leaf, Score) else leaf for name, leaf in leaves.items()}
         for task, leaves in tasks.items()
     }
 
 
-def _best(snapshots: Sequence[dict[str, Any]], merit: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
-    return max(sorted(snapshots, key=lambda record: record["epoch"]), key=merit)
+def _best(records: Sequence[dict[str, Any]], criterion: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
+    return max(sorted(records, key=lambda record: record["epoch"]), key=criterion)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""A number together with what it was measured on."""
+"""The type ``Score``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Score:
-    """One quantity, measured once per split, restart or seed; never a mixture of these."""
+    """Repeated measurements of one quantity: one value per split, k-means fit or seed, never a mixture of these."""
 
     name: str
     values: tuple[float, ...]  # at least one
-    protocol: str  # which rule chose the epoch, which splits or restarts the values stand for
+    protocol: str  # how the epoch was chosen and what the values were measured on
 
     def __post_init__(self) -> None:
         if len(self.values) == 0:
@@ -25,7 +25,7 @@ class Score:
 
     @property
     def std(self) -> float:
-        """The spread of these values (divided by their number, as numpy does); 0 for one value."""
+        """The population standard deviation, as in NumPy; 0 for one value."""
         mean = self.mean
         return math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / len(self.values))
 

@@ -5,20 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from afgrl import index
+from afgrl.analysis import index
+from afgrl.analysis.index import Index, build_index, open_index
+from afgrl.analysis.neighbors import find_similar
 from afgrl.errors import UserError
-from afgrl.index import Index, build, open_index
-from afgrl.runs import Run
-from afgrl.search import search
+from tests.sample_runs import bare_run
 
 pytest.importorskip("faiss")
-
-
-def run_of(path, vectors):
-    made = Run.create(path)
-    made.write_config({"source": ""}, {})
-    made.save_embedding(np.arange(len(vectors)), vectors.astype(np.float32))
-    return made
 
 
 @pytest.fixture
@@ -29,18 +22,18 @@ def vectors():
 
 @pytest.fixture
 def run(tmp_path, vectors):
-    return run_of(tmp_path / "run", vectors)
+    return bare_run(tmp_path / "run", vectors)
 
 
 @pytest.fixture(params=["hnsw", "ivf"])
 def kind(request, monkeypatch):
     if request.param == "ivf":
-        monkeypatch.setattr(index, "MOST_LINKED", 0)
+        monkeypatch.setattr(index, "MAX_HNSW_ROWS", 0)
     return request.param
 
 
-def test_what_is_built_is_found_again(run, vectors, kind):
-    built = build(run)
+def test_a_saved_index_gives_the_same_answers(run, vectors, kind):
+    built = build_index(run)
     opened = open_index(run, vectors)
     assert opened.description == built.description
     assert opened.description.kind == kind
@@ -50,35 +43,35 @@ def test_what_is_built_is_found_again(run, vectors, kind):
     assert torch.equal(before.similarity, after.similarity)
 
 
-def test_recall_is_that_of_an_independent_count(run, vectors, kind):
-    built = build(run)
+def test_the_stored_recall_equals_an_independent_count(run, vectors, kind):
+    built = build_index(run)
     unit = vectors.astype(np.float64) / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosine = unit @ unit.T
     np.fill_diagonal(cosine, -np.inf)
     exact = np.sort(cosine, axis=1)[:, -10:]
-    found = built.nearest(torch.from_numpy(vectors), 11)
-    found_all = np.take_along_axis(cosine, found.index.numpy(), axis=1)  # the row itself is minus infinity here
-    right = (found_all >= exact[:, :1] - 1e-6).sum() / (10 * len(vectors))
-    assert built.description.queries == 800  # all of them, so that both counts are of the same
-    assert built.description.recall == pytest.approx(min(right, 1), abs=2e-3)  # equals, but for ties at the border
+    neighbors = built.nearest(torch.from_numpy(vectors), 11)
+    similarity = np.take_along_axis(cosine, neighbors.index.numpy(), axis=1)  # minus infinity for the row itself
+    recall = (similarity >= exact[:, :1] - 1e-6).sum() / (10 * len(vectors))
+    assert built.description.n_queries == 800  # all rows, so both counts have the same queries
+    assert built.description.recall == pytest.approx(min(recall, 1), abs=2e-3)  # ties at the last neighbor may differ
     assert built.description.recall >= 0.99
     stored = json.loads(run.index_description_file.read_text())
     assert stored["recall"] == built.description.recall
-    assert stored["parameters"]["breadth"] in index.BREADTHS
+    assert stored["parameters"]["efSearch" if kind == "hnsw" else "nprobe"] in index.SEARCH_EFFORTS
 
 
-def test_an_index_that_finds_little_says_so(run, vectors):
-    built = build(run)
+def test_a_low_recall_is_reported(run, vectors):
+    built = build_index(run)
     others = torch.nn.functional.normalize(torch.randn(800, 16, generator=torch.Generator().manual_seed(1)))
-    measured = index._broad_enough(built, others, others)  # asked for rows it does not hold
+    measured = index._with_enough_effort(built, others, others)  # the index does not contain these rows
     assert measured.description.recall < 0.5
-    assert measured.description.parameters["breadth"] == max(index.BREADTHS)
+    assert measured.description.parameters["efSearch"] == max(index.SEARCH_EFFORTS)
 
 
-def test_search_says_how_it_found_them(run, kind):
-    exact, approximate = search(run, ["3", "7"], 5), search(run, ["3", "7"], 5, index=True)
-    assert (exact.by, exact.recall) == ("exact", 1.0)
-    assert approximate.by == kind
+def test_the_answer_states_the_algorithm_and_its_recall(run, kind):
+    exact, approximate = find_similar(run, ["3", "7"], 5), find_similar(run, ["3", "7"], 5, index=True)
+    assert (exact.algorithm, exact.recall) == ("exact", 1.0)
+    assert approximate.algorithm == kind
     assert 0.99 <= approximate.recall <= 1
     assert [[row["id"] for row in rows] for rows in approximate.values()] == [
         [row["id"] for row in rows] for rows in exact.values()
@@ -86,51 +79,51 @@ def test_search_says_how_it_found_them(run, kind):
     assert run.index_file.is_file()
 
 
-def test_more_neighbors_than_the_breadth(run, kind):
-    found = search(run, ["0"], 700, index=True)["0"]
-    exact = search(run, ["0"], 700)["0"]
+def test_more_neighbors_than_the_search_effort(run, kind):
+    found = find_similar(run, ["0"], 700, index=True)["0"]
+    exact = find_similar(run, ["0"], 700)["0"]
     assert len({row["id"] for row in found} & {row["id"] for row in exact}) > 680
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_few_nodes(tmp_path, n, kind):
-    small = run_of(tmp_path / "small", np.eye(5, 4)[:n])
-    assert build(small).description.recall == 1.0
-    assert len(search(small, ["0"], 10, index=True)["0"]) == n - 1
+    small = bare_run(tmp_path / "small", np.eye(5, 4)[:n])
+    assert build_index(small).description.recall == 1.0
+    assert len(find_similar(small, ["0"], 10, index=True)["0"]) == n - 1
 
 
-def test_twins_and_rows_of_zeros(tmp_path, kind):
-    twins = run_of(tmp_path / "twins", np.repeat([[1.0, 2.0], [0.0, 0.0]], 30, axis=0))
-    found = search(twins, ["4"], 5, index=True)
+def test_duplicates_and_zero_rows(tmp_path, kind):
+    duplicates = bare_run(tmp_path / "duplicates", np.repeat([[1.0, 2.0], [0.0, 0.0]], 30, axis=0))
+    found = find_similar(duplicates, ["4"], 5, index=True)
     assert found.recall >= 0.99
     assert all(row["similarity"] == pytest.approx(1, abs=1e-6) and row["id"] != 4 for row in found["4"])
 
 
-def test_a_stale_index_is_refused(run, vectors):
-    build(run)
+def test_an_index_of_earlier_vectors_is_refused(run, vectors):
+    build_index(run)
     run.save_embedding(np.arange(800), vectors[::-1])
-    with pytest.raises(UserError, match=r"is of other vectors than it has now; delete '.*index.json' and it is built"):
-        search(run, ["0"], index=True)
-    search(run, ["0"])
+    with pytest.raises(UserError, match=r"belongs to other vectors; delete '.*index.json' to build it again"):
+        find_similar(run, ["0"], index=True)
+    find_similar(run, ["0"])
     run.index_description_file.unlink()
-    search(run, ["0"], index=True)
+    find_similar(run, ["0"], index=True)
 
 
 def test_an_index_of_another_size_is_refused(run, tmp_path, vectors):
-    smaller = run_of(tmp_path / "smaller", vectors[:100])
-    build(smaller)
-    build(run)
+    smaller = bare_run(tmp_path / "smaller", vectors[:100])
+    build_index(smaller)
+    build_index(run)
     description = json.loads(run.index_description_file.read_text())
-    description["checksum"] = json.loads(smaller.index_description_file.read_text())["checksum"]
+    description["file_checksum"] = json.loads(smaller.index_description_file.read_text())["file_checksum"]
     run.index_description_file.write_text(json.dumps(description))
     run.index_file.write_bytes(smaller.index_file.read_bytes())
-    with pytest.raises(UserError, match="is of other vectors"):
+    with pytest.raises(UserError, match="belongs to other vectors"):
         open_index(run, vectors)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "missing", "text", "keys"])
 def test_a_damaged_index_is_refused(run, vectors, damage):
-    build(run)
+    build_index(run)
     content = bytearray(run.index_file.read_bytes())
     if damage == "cut":
         run.index_file.write_bytes(content[: len(content) // 2])
@@ -141,18 +134,18 @@ def test_a_damaged_index_is_refused(run, vectors, damage):
         run.index_file.unlink()
     else:
         run.index_description_file.write_text('{"kind": "hnsw"' if damage == "text" else '{"kind": "hnsw"}')
-    with pytest.raises(UserError, match=r"The index of the run '.*' is damaged; delete "):
+    with pytest.raises(UserError, match=r"The index of the run '.*' is damaged or of another version; delete "):
         open_index(run, vectors)
 
 
-def test_faiss_is_said_to_be_missing(run, monkeypatch):
+def test_a_missing_faiss_is_reported(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(UserError, match=r"An index needs faiss: pip install 'afgrl\[index\]'"):
-        search(run, ["0"], index=True)
-    assert len(search(run, ["0"])["0"]) == 10
+        find_similar(run, ["0"], index=True)
+    assert len(find_similar(run, ["0"])["0"]) == 10
 
 
-def test_nothing_but_the_two_files_is_written(run):
+def test_only_two_files_are_written(run):
     before = {path.name for path in run.path.iterdir()}
-    assert isinstance(build(run), Index)
+    assert isinstance(build_index(run), Index)
     assert {path.name for path in run.path.iterdir()} - before == {"index.faiss", "index.json"}

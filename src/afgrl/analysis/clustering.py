@@ -1,0 +1,78 @@
+"""Clusters of the nodes of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from afgrl.analysis.cluster_description import describe_clusters
+from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
+from afgrl.errors import UserError
+from afgrl.ops.kmeans import run_kmeans
+from afgrl.runs.folder import Run
+
+BY_MODULARITY, BY_USER = "modularity on the nearest-neighbor graph", "user"  # what chose the number of clusters
+SAMPLE_SIZE = 3_000  # rows on which numbers of clusters are compared
+INIT_SIZE = 10_000  # rows from which k-means computes its initial centers
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    labels: np.ndarray  # [n] int32; cluster 0 is the largest, 1 the next, …
+    k: int  # number of clusters, none of them empty
+    criterion: str  # what chose k
+    tried: tuple[tuple[int, float], ...] = ()  # each k that was tried, with its modularity
+
+
+def cluster_run(run: Run, k: int | None = None, *, seed: int = 0, data_dir: str | None = None) -> dict[str, Any]:
+    """Cluster the vectors of a run and save the clusters in it. Returns the contents of clusters.json."""
+    ids, vectors = run.embedding()
+    dataset = run.dataset(data_dir)
+    clustering = cluster_vectors(vectors, k, seed)
+    description = {
+        "k": clustering.k,
+        "criterion": clustering.criterion,
+        "tried": [{"k": number, "value": round(value, 6)} for number, value in clustering.tried],
+        "clusters": describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names),
+    }
+    run.save_clusters(ids, clustering.labels, description)
+    return description
+
+
+def cluster_vectors(vectors: np.ndarray, k: int | None = None, seed: int = 0) -> Clustering:
+    """Cluster the unit-length vectors with k-means. If vectors are equal, there may be fewer than ``k`` clusters.
+
+    Without ``k``, the number is chosen by modularity (``best_modularities``, ``fewest_clusters``) on at most 3,000
+    rows.
+    """
+    if vectors.ndim != 2 or len(vectors) == 0:
+        raise UserError(f"Clustering needs vectors of the shape [nodes, width], but their shape is {vectors.shape}.")
+    if not np.isfinite(vectors).all():
+        n_invalid = int((~np.isfinite(vectors)).sum())
+        raise UserError(f"The vectors contain {n_invalid} value(s) that are NaN or infinite.")
+    if k is not None and not 1 <= k <= len(vectors):
+        raise UserError(f"The number of clusters must be between 1 and {len(vectors)}, not {k}.")
+    generator = torch.Generator().manual_seed(seed)
+    x = F.normalize(torch.from_numpy(np.asarray(vectors, dtype=np.float32)))
+    order = torch.randperm(len(x), generator=generator)
+    tried = best_modularities(x[order[:SAMPLE_SIZE]], generator) if k is None else {}
+    n_clusters = fewest_clusters(tried) if k is None else k
+    sample = x[order[: max(INIT_SIZE, 5 * n_clusters)]]
+    starts = run_kmeans(sample, n_clusters, n_restarts=10, n_iters=50, generator=generator, init="k-means++")
+    best_starts = starts.inertia.argsort()[:2]
+    result = run_kmeans(x, n_clusters, centers=starts.centers[best_starts], n_iters=30)
+    labels = _number_by_size(result.labels[int(result.inertia.argmin())].numpy())
+    criterion = BY_USER if k is not None else BY_MODULARITY
+    return Clustering(labels, int(labels.max()) + 1, criterion, tuple(sorted(tried.items())))
+
+
+def _number_by_size(labels: np.ndarray) -> np.ndarray:
+    """Renumber the clusters that are not empty by decreasing size."""
+    _, compact, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    rank = np.empty(len(sizes), dtype=np.int32)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    return rank[compact]

@@ -1,0 +1,156 @@
+"""An approximate nearest-neighbor index of a run's vectors, for graphs on which the exact search is slow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.errors import UserError
+from afgrl.ops.knn import Neighbors, nearest_neighbors
+from afgrl.runs.files import replace_file
+from afgrl.runs.folder import Run
+
+# HNSW answers fastest, but adding a row takes longer the more rows there are: 38 s for 120,000 rows of width 256 on one
+# core. Above this number of rows, an inverted file (IVF) is built instead.
+MAX_HNSW_ROWS = 250_000
+HNSW_LINKS = 32  # links per row (faiss: M)
+HNSW_CANDIDATES = 100  # rows among which the links of a new row are chosen (faiss: efConstruction)
+N_QUERIES, N_NEIGHBORS = 1_000, 10  # recall is measured with these
+# Rows that a search compares at least (HNSW: efSearch), or lists that it searches (IVF: nprobe).
+SEARCH_EFFORTS = (16, 32, 64, 128, 256, 512)
+TARGET_RECALL = 0.99
+ROUNDING = 1e-6  # difference of one cosine that is summed in two orders
+
+
+@dataclass(frozen=True)
+class IndexDescription:
+    """The contents of index.json."""
+
+    kind: Literal["hnsw", "ivf"]
+    parameters: dict[str, int]  # as faiss names them: M, efConstruction, efSearch; or nlist, nprobe
+    recall: float  # share of the ten nearest rows that a search finds
+    n_queries: int  # rows on which the recall was measured
+    vectors_fingerprint: str
+    file_checksum: str = ""  # of index.faiss
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Finds nearly all nearest rows by cosine; ``description.recall`` is the measured share."""
+
+    faiss_index: Any
+    description: IndexDescription
+
+    def nearest(self, query: Tensor, k: int) -> Neighbors:
+        """Like ``nearest_neighbors``; the index is -1 where fewer than ``k`` rows are found."""
+        rows = F.normalize(query).numpy()
+        similarity, index = self.faiss_index.search(rows, k, params=self._search_parameters(k))
+        return Neighbors(torch.from_numpy(index), torch.from_numpy(similarity))
+
+    def _search_parameters(self, k: int) -> Any:
+        faiss, parameters = _import_faiss(), self.description.parameters
+        if self.description.kind == "hnsw":
+            return faiss.SearchParametersHNSW(efSearch=max(parameters["efSearch"], 2 * k))
+        nlist = parameters["nlist"]
+        enough = -(-10 * k * nlist // self.faiss_index.ntotal)  # lists that contain ten times k rows on average
+        return faiss.SearchParametersIVF(nprobe=min(nlist, max(parameters["nprobe"], enough)))
+
+
+def open_index(run: Run, vectors: np.ndarray) -> Index:
+    """The index of a run, built now if it has none; an index of other vectors than ``vectors`` is refused."""
+    if not run.index_description_file.is_file():
+        return build_index(run)
+    faiss = _import_faiss()
+    advice = f"delete {str(run.index_description_file)!r} to build it again"
+    try:
+        description = IndexDescription(**json.loads(run.index_description_file.read_text(encoding="utf-8")))
+        complete = _file_checksum(run.index_file) == description.file_checksum
+        faiss_index = faiss.read_index(str(run.index_file)) if complete else None  # may crash on a damaged file
+    except (OSError, ValueError, TypeError, RuntimeError):
+        faiss_index = None
+    if faiss_index is None:
+        raise UserError(f"The index of the run {str(run.path)!r} is damaged or of another version; {advice}.")
+    if (
+        description.vectors_fingerprint != vectors_fingerprint(vectors)
+        or (faiss_index.ntotal, faiss_index.d) != vectors.shape
+    ):
+        raise UserError(f"The index of the run {str(run.path)!r} belongs to other vectors; {advice}.")
+    return Index(faiss_index, description)
+
+
+def build_index(run: Run) -> Index:
+    """Index the vectors of a run, measure the recall, and save both in the run."""
+    faiss = _import_faiss()
+    _, vectors = run.embedding()
+    x = F.normalize(torch.from_numpy(vectors))
+    faiss_index, kind, parameters = _build_hnsw(faiss, x) if len(x) <= MAX_HNSW_ROWS else _build_ivf(faiss, x)
+    sample = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:N_QUERIES]
+    description = IndexDescription(kind, parameters, 0.0, len(sample), vectors_fingerprint(vectors))
+    index = _with_enough_effort(Index(faiss_index, description), x, x[sample])
+    replace_file(run.index_file, lambda path: faiss.write_index(faiss_index, str(path)))
+    description = replace(index.description, file_checksum=_file_checksum(run.index_file))
+    text = json.dumps(asdict(description), indent=1) + "\n"
+    replace_file(run.index_description_file, lambda path: path.write_text(text, encoding="utf-8"))
+    return Index(faiss_index, description)
+
+
+def _build_hnsw(faiss: Any, x: Tensor) -> tuple[Any, Literal["hnsw"], dict[str, int]]:
+    faiss_index = faiss.IndexHNSWFlat(x.shape[1], HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+    faiss_index.hnsw.efConstruction = HNSW_CANDIDATES
+    faiss_index.add(x.numpy())
+    return faiss_index, "hnsw", {"M": HNSW_LINKS, "efConstruction": HNSW_CANDIDATES, "efSearch": SEARCH_EFFORTS[0]}
+
+
+def _build_ivf(faiss: Any, x: Tensor) -> tuple[Any, Literal["ivf"], dict[str, int]]:
+    n, width = x.shape
+    nlist = min(n, round(2 * n**0.5))
+    faiss_index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, nlist, faiss.METRIC_INNER_PRODUCT)
+    faiss_index.cp.min_points_per_centroid = 1  # no warning about few rows per list
+    faiss_index.cp.max_points_per_centroid = 64
+    faiss_index.train(x.numpy())
+    faiss_index.add(x.numpy())
+    return faiss_index, "ivf", {"nlist": nlist, "nprobe": SEARCH_EFFORTS[0]}
+
+
+def _with_enough_effort(index: Index, x: Tensor, query: Tensor) -> Index:
+    """The index with the smallest search effort that reaches the target recall, or with the largest."""
+    k = min(N_NEIGHBORS + 1, len(x))  # one more, because each query finds itself
+    worst_exact = nearest_neighbors(query, x, k).similarity[:, -1:] - ROUNDING
+    name = "efSearch" if index.description.kind == "hnsw" else "nprobe"
+    for effort in SEARCH_EFFORTS:
+        description = replace(index.description, parameters=index.description.parameters | {name: effort})
+        similarity = Index(index.faiss_index, description).nearest(query, k).similarity[:, 1:]
+        recall = float((similarity >= worst_exact).double().mean()) if k > 1 else 1.0
+        description = replace(description, recall=round(recall, 4))
+        if recall >= TARGET_RECALL:
+            break
+    return Index(index.faiss_index, description)
+
+
+def vectors_fingerprint(vectors: np.ndarray) -> str:
+    """A hash of shape, type and values."""
+    digest = hashlib.blake2b(repr((vectors.shape, vectors.dtype.str)).encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(vectors).data)
+    return digest.hexdigest()
+
+
+def _file_checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _import_faiss() -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise UserError("An index needs faiss: pip install 'afgrl[index]'.") from None
+    faiss.omp_set_num_threads(torch.get_num_threads())  # with all cores of a large machine it is very slow
+    return faiss

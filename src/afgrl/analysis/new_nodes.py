@@ -1,0 +1,73 @@
+"""Vectors of new nodes by the trained method of a run, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from afgrl.data import Dataset, load
+from afgrl.data.files import load_files
+from afgrl.data.formats.graph_files import WITHOUT_IDS
+from afgrl.data.join import join_graphs
+from afgrl.data.sources import names
+from afgrl.errors import UserError
+from afgrl.experiment.model import load_method
+from afgrl.graph import as_text
+from afgrl.runs.folder import Run
+
+
+def embed_dataset(run: Run, dataset: Dataset, device: torch.device) -> Tensor:
+    """The vectors of all nodes of a dataset: [n, d]."""
+    method = load_method(run, device)
+    if dataset.graph.n_features != method.size.n_features:
+        raise UserError(
+            f"The run {str(run.path)!r} was trained on {method.size.n_features} features, "
+            f"but {dataset.name!r} has {dataset.graph.n_features}."
+        )
+    return method.embed_graph(dataset.graph.to(device))
+
+
+def embed_new_nodes(
+    run: Run,
+    source: str,
+    device: torch.device,
+    *,
+    data_dir: str | None = None,
+    alone: bool = False,
+    message: Callable[[str], Any] = lambda sentence: None,
+) -> tuple[np.ndarray, Tensor]:
+    """Ids and vectors of the nodes in ``source``. Columns become features as they did in training.
+
+    If the source refers to nodes of the training graph by id, the two graphs are joined, unless ``alone``.
+    """
+    if source in names():
+        dataset = load(source, data_dir=data_dir)
+        return dataset.graph.ids, embed_dataset(run, dataset, device)
+    trained = run.dataset(data_dir)
+    table_encoder: Any = trained.graph.table_encoder
+    options = run.spec().read
+    n_nearest = options.knn_graph
+    options = replace(options, nodes=None, label=None, knn_graph=None)
+    path = Path(source).expanduser()
+    new = load_files(path, options, fitted=table_encoder, needs_edges=False)
+    for sentence in new.ingested.report.sentences if new.ingested else []:
+        message(sentence)
+    if alone and n_nearest and not new.graph.n_edges:
+        new = load_files(path, replace(options, knn_graph=n_nearest), fitted=table_encoder)
+    n_known = len(set(as_text(new.graph.ids)) & set(as_text(trained.graph.ids)))
+    if alone or path.suffix in WITHOUT_IDS or not (n_nearest or n_known):
+        return new.graph.ids, embed_dataset(run, new, device)
+    if n_known:
+        message(
+            f"Joined with the training graph by id: {n_known:,} of the {new.graph.n:,} nodes in {source}; "
+            "--alone embeds the new graph by itself."
+        )
+    joined, own = join_graphs(trained, new, n_neighbors=None if new.graph.n_edges else n_nearest)
+    vectors = embed_dataset(run, joined, device)
+    return joined.graph.ids[own], vectors[torch.from_numpy(own).to(vectors.device)]

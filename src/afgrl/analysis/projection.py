@@ -1,0 +1,125 @@
+"""2-D projections of the vectors of a run: t-SNE and PCA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from sklearn.neighbors import KDTree
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from torch.nn import functional as F
+
+from afgrl.errors import UserError, unknown
+from afgrl.ops.knn import nearest_neighbors
+from afgrl.runs.folder import Run
+
+LANDMARKS = 5_000  # t-SNE of more rows takes minutes on two cores
+N_PRINCIPAL = 50  # principal components for t-SNE: the result is as good as with all, and several times faster
+N_NEAREST = 5  # landmarks that place a row; with more, rows gather between the groups
+
+
+def project_run(run: Run, name: str, message: Callable[[str], Any] = lambda sentence: None) -> np.ndarray:
+    """A point for each node, [n, 2] float32: the projection ``name`` that is stored in the run, or computed and stored.
+
+    ``tsne`` and ``pca`` can be computed. Any other name refers to a projection saved with ``run.save_projection``.
+    """
+    _, vectors = run.embedding()
+    stored = run.projection(name)
+    if stored is not None and stored.shape == (len(vectors), 2):
+        return stored
+    if name not in PROJECTIONS:
+        raise unknown("projection", name, PROJECTIONS)
+    if not np.isfinite(vectors).all():
+        raise UserError(f"The vectors of the run {str(run.path)!r} are not finite, so they cannot be projected.")
+    message(f"Computing the 2-D projection of {len(vectors):,} nodes with {name}.")
+    points = PROJECTIONS[name](F.normalize(torch.from_numpy(vectors)).numpy())
+    points = _separate_duplicates(_rotate_to_landscape(points).astype(np.float32))
+    run.save_projection(name, points)
+    return points
+
+
+def pca(unit: np.ndarray) -> np.ndarray:
+    """The first two principal components: distances are meaningful, but groups may overlap."""
+    points = np.zeros((len(unit), 2))
+    width = min(2, unit.shape[1])
+    if not _all_equal(unit):
+        points[:, :width] = PCA(width, random_state=0).fit_transform(unit)
+    return points
+
+
+def tsne(unit: np.ndarray) -> np.ndarray:
+    """t-SNE of unit rows: neighbors stay neighbors; sizes of groups and distances between them mean little.
+
+    Above 5,000 rows, t-SNE projects 5,000 random rows (landmarks). Each other row is placed near most of its five most
+    similar landmarks. Groups and their neighborhoods remain those of t-SNE; the order of rows within a small distance
+    does not, and a group without a landmark is placed with the most similar group.
+    """
+    draw = np.random.default_rng(0)
+    if len(unit) < 5 or unit.shape[1] < 2 or _all_equal(unit):
+        return pca(unit)
+    if len(unit) <= LANDMARKS:
+        return _scikit_learn_tsne(unit)
+    chosen = np.sort(draw.permutation(len(unit))[:LANDMARKS])
+    landmarks = _scikit_learn_tsne(unit[chosen])
+    neighbors = nearest_neighbors(torch.from_numpy(unit), torch.from_numpy(unit[chosen]), N_NEAREST)
+    nearest = neighbors.index.numpy()
+    points = _weighted_median(landmarks[nearest], _landmark_weights(neighbors.similarity.numpy()))
+    spacing = KDTree(landmarks).query(landmarks, 4)[0][:, 1:].mean(1)  # distance to the three nearest landmarks
+    points += 0.3 * spacing[nearest[:, 0], None] * draw.normal(size=points.shape)
+    points[chosen] = landmarks
+    return points
+
+
+def _scikit_learn_tsne(unit: np.ndarray) -> np.ndarray:
+    components = PCA(min(N_PRINCIPAL, *unit.shape), random_state=0).fit_transform(unit)
+    perplexity = min(30.0, (len(unit) - 1) / 3)
+    with threadpool_limits(1):  # the same result on every machine, and several times faster on a busy one
+        return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(components).astype(np.float64)
+
+
+def _all_equal(unit: np.ndarray) -> bool:
+    return bool(np.abs(unit - unit[0]).max() < 1e-6)  # up to rounding
+
+
+def _landmark_weights(similarity: np.ndarray) -> np.ndarray:
+    """Weights of the landmarks of each row, [n, k]: the last has 1/e² of the weight of the first, the most similar."""
+    gap = similarity[:, :1] - similarity
+    weight = np.exp(-2 * gap / np.maximum(gap[:, -1:], 1e-6))
+    return weight / weight.sum(1, keepdims=True)
+
+
+def _weighted_median(positions: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The point with the smallest weighted distance to the positions [n, k, 2] of each row, by Weiszfeld's algorithm.
+
+    The mean would place a row whose landmarks are in two groups into the gap between them; the median stays with most.
+    """
+    points = np.einsum("nk,nkc->nc", weight, positions)
+    for _ in range(10):
+        pull = weight / (np.linalg.norm(positions - points[:, None], axis=2) + 1e-2)
+        points = np.einsum("nk,nkc->nc", pull / pull.sum(1, keepdims=True), positions)
+    return points
+
+
+def _rotate_to_landscape(points: np.ndarray) -> np.ndarray:
+    """Rotate the points by the angle at which their height is smallest, because screens are wide."""
+    angles = np.radians(np.arange(0, 180, 5))
+    rotations = np.stack([[np.cos(angles), np.sin(angles)], [-np.sin(angles), np.cos(angles)]])  # [2, 2, angles]
+    lowest = int(np.ptp(points @ rotations[1], axis=0).argmin())
+    return points @ rotations[:, :, lowest].T
+
+
+def _separate_duplicates(points: np.ndarray) -> np.ndarray:
+    """Move all except one of equal points a little, so that each can be seen and clicked."""
+    _, first = np.unique(points, axis=0, return_index=True)
+    hidden = np.setdiff1d(np.arange(len(points)), first)
+    extent = float(np.ptp(points, axis=0).max()) or 1.0
+    shift = np.random.default_rng(0).normal(size=(len(hidden), 2))
+    points[hidden] += (0.01 * extent * shift).astype(points.dtype)
+    return points
+
+
+PROJECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"tsne": tsne, "pca": pca}

@@ -1,0 +1,24 @@
+"""The scores and the untrained baselines, in the order and under the titles that every results table uses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ScoreColumn(NamedTuple):
+    task: str  # the key in scores.json
+    name: str  # the key below the task
+    title: str  # the column header
+
+
+COLUMNS = (
+    ScoreColumn("classification", "accuracy", "accuracy %"),
+    ScoreColumn("clustering", "nmi", "NMI"),
+    ScoreColumn("clustering", "homogeneity", "homog."),
+    ScoreColumn("clustering", "ari", "ARI"),
+    ScoreColumn("similarity", "sim@5", "Sim@5"),
+    ScoreColumn("similarity", "sim@10", "Sim@10"),
+)
+
+# Embeddings that need no training: the key in scores.json and the row title.
+BASELINES = {"random": "untrained", "hops": "[X | SX | S²X]", "raw": "raw features"}
