@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from afgrl.errors import UserError
-from afgrl.vectors import FORMATS, formula_safe, read_parquet, write
+from afgrl.runs.embeddings import FORMATS, formula_safe, read_parquet, write_vectors
 
 # The smallest and the largest float32 among them, and one without a short decimal form.
 VECTORS = np.array([[1e-45, -0.0, 0.1], [3.4028235e38, 1 / 3, -1e-8], [0, 1, 2]], dtype=np.float32)
@@ -18,7 +18,7 @@ def same_bits(found):
 
 @pytest.mark.parametrize("ids", [NAMES, np.array([7, -8, 9])])
 def test_parquet(tmp_path, ids):
-    assert write(tmp_path / "v.parquet", ids, VECTORS) == 0
+    assert write_vectors(tmp_path / "v.parquet", ids, VECTORS) == 0
     found_ids, found = read_parquet(tmp_path / "v.parquet")
     assert found_ids.tolist() == ids.tolist()
     assert same_bits(found)
@@ -26,7 +26,7 @@ def test_parquet(tmp_path, ids):
 
 @pytest.mark.parametrize("ids", [NAMES, np.array([7, -8, 9])])
 def test_csv(tmp_path, ids):
-    assert write(tmp_path / "v.csv", ids, VECTORS, "csv") == 0
+    assert write_vectors(tmp_path / "v.csv", ids, VECTORS, "csv") == 0
     with open(tmp_path / "v.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     assert header == ["id", "e0", "e1", "e2"]
@@ -37,7 +37,7 @@ def test_csv(tmp_path, ids):
 def test_ids_that_a_spreadsheet_would_compute_are_made_text(tmp_path):
     ids = np.array(["=1+1", "+x", "-x", "@x", "\tx", "\rx", "x=1", "'x", ""], dtype=object)
     vectors = np.zeros((len(ids), 1), dtype=np.float32)
-    assert write(tmp_path / "v.csv", ids, vectors, "csv") == 6
+    assert write_vectors(tmp_path / "v.csv", ids, vectors, "csv") == 6
     with open(tmp_path / "v.csv", newline="", encoding="utf-8") as file:
         found = [row[0] for row in csv.reader(file)][1:]
     assert found == ["'=1+1", "'+x", "'-x", "'@x", "'\tx", "'\rx", "x=1", "'x", ""]
@@ -51,7 +51,7 @@ def test_numbers_compute_nothing():
 
 @pytest.mark.parametrize("ids", [np.array(["ä", "b c", ""], dtype=object), np.array([7, -8, 9])])
 def test_npy_has_its_ids_beside_it(tmp_path, ids):
-    write(tmp_path / "v.npy", ids, VECTORS, "npy")
+    write_vectors(tmp_path / "v.npy", ids, VECTORS, "npy")
     assert same_bits(np.load(tmp_path / "v.npy", allow_pickle=False))
     lines = (tmp_path / "v.npy.ids.txt").read_text(encoding="utf-8").split("\n")
     assert lines == [*(str(name) for name in ids), ""]
@@ -59,14 +59,14 @@ def test_npy_has_its_ids_beside_it(tmp_path, ids):
 
 @pytest.mark.parametrize("name", ["line\nbreak", "ends\r", "\nstarts", "next\x85line"])
 def test_an_id_of_two_lines_does_not_go_into_lines(tmp_path, name):
-    with pytest.raises(UserError, match="is no single line, as npy would need it; parquet, csv and npz"):
-        write(tmp_path / "v.npy", np.array(["a", "b", name], dtype=object), VECTORS, "npy")
+    with pytest.raises(UserError, match="spans several lines, which npy cannot store; use parquet, csv or npz"):
+        write_vectors(tmp_path / "v.npy", np.array(["a", "b", name], dtype=object), VECTORS, "npy")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("ids", [NAMES, np.array([7, -8, 9])])
 def test_npz_holds_both_and_nothing_pickled(tmp_path, ids):
-    write(tmp_path / "v.npz", ids, VECTORS, "npz")
+    write_vectors(tmp_path / "v.npz", ids, VECTORS, "npz")
     with np.load(tmp_path / "v.npz", allow_pickle=False) as found:
         assert set(found) == {"ids", "embedding"}
         assert found["ids"].tolist() == ids.tolist()
@@ -77,13 +77,13 @@ def test_npz_holds_both_and_nothing_pickled(tmp_path, ids):
 def test_lance_is_said_to_be_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lance", None)
     with pytest.raises(UserError, match="needs lance: pip install pylance"):
-        write(tmp_path / "v.lance", NAMES, VECTORS, "lance")
+        write_vectors(tmp_path / "v.lance", NAMES, VECTORS, "lance")
 
 
 def test_lance(tmp_path):
     lance = pytest.importorskip("lance")
     for ids in (np.array([7, -8, 9]), NAMES):  # the second replaces the first
-        write(tmp_path / "v.lance", ids, VECTORS, "lance")
+        write_vectors(tmp_path / "v.lance", ids, VECTORS, "lance")
         table = lance.dataset(str(tmp_path / "v.lance")).to_table()
         assert table["id"].to_pylist() == ids.tolist()
         assert same_bits(np.stack(table["embedding"].to_numpy(zero_copy_only=False)))
@@ -94,14 +94,14 @@ def test_lance(tmp_path):
 def test_an_existing_file_is_replaced_whole_and_nothing_is_left_over(tmp_path, format):
     file = tmp_path / f"v.{format}"
     file.write_bytes(b"old and longer than what comes" * 1000)
-    write(file, np.array([1, 2, 3]), VECTORS.astype(np.float64), format)
+    write_vectors(file, np.array([1, 2, 3]), VECTORS.astype(np.float64), format)
     assert b"old" not in file.read_bytes()
     assert {path.name for path in tmp_path.iterdir()} <= {file.name, file.name + ".ids.txt"}
 
 
 def test_what_does_not_fit_is_one_sentence(tmp_path):
-    with pytest.raises(UserError, match="There is no format 'parket'; did you mean 'parquet'"):
-        write(tmp_path / "v", NAMES, VECTORS, "parket")
-    with pytest.raises(UserError, match=r"There are 2 ids, but the vectors have the shape \(3, 3\)"):
-        write(tmp_path / "v", NAMES[:2], VECTORS)
+    with pytest.raises(UserError, match="Unknown format 'parket'; did you mean 'parquet'"):
+        write_vectors(tmp_path / "v", NAMES, VECTORS, "parket")
+    with pytest.raises(UserError, match=r"There are 2 ids, but the vectors have shape \(3, 3\)"):
+        write_vectors(tmp_path / "v", NAMES[:2], VECTORS)
     assert list(FORMATS) == ["parquet", "csv", "npy", "npz", "lance"]

@@ -10,40 +10,41 @@ from pathlib import Path
 import pytest
 import torch
 
-from afgrl import forecast
 from afgrl.config import recipe, resolve
+from afgrl.cost import machine
+from afgrl.cost.forecast import narrower
+from afgrl.cost.machine import _free_of_container
+from afgrl.cost.workload import Workload, arithmetic, peak_memory
 from afgrl.data.benchmarks import BENCHMARKS
-from afgrl.data.synthetic import DENSITY, synthetic
-from afgrl.estimate import Workload, arithmetic, peak_memory
-from afgrl.forecast import _free_of_container
+from afgrl.data.synthetic import DENSITY, synthetic_graph
 from afgrl.graph import Graph
-from afgrl.methods.afgrl import AFGRLConfig
+from afgrl.methods.afgrl import AFGRLSettings
 
 MEASURE = """
 import json, sys, torch
 from afgrl.bench.measure import peak_memory
 from afgrl.config import recipe, resolve
-from afgrl.data.synthetic import synthetic
+from afgrl.data.synthetic import synthetic_graph
 from afgrl.doctor import examine
-from afgrl.methods.afgrl import AFGRLConfig
-from afgrl.steps import plain_step
-from afgrl.train import start
+from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.train.cuda_graph import eager_step
+from afgrl.train.state import initial_state
 
 name, settings, device = sys.argv[1], json.loads(sys.argv[2]), torch.device(sys.argv[3])
-examine()  # what libraries load once is not what training needs
-graph = synthetic(name)
-config = resolve(AFGRLConfig, recipe("afgrl", "paper", name), settings).adapted(graph)
+examine()  # loads libraries, which is not part of training
+graph = synthetic_graph(name)
+settings = resolve(AFGRLSettings, recipe("afgrl", "paper", name), settings, graph=graph)
 with peak_memory(device) as peak:
-    state, inputs = start("afgrl", config, graph, device)
+    state, inputs = initial_state("afgrl", settings, graph, device)
     for _ in range(3):
-        plain_step(state.method, state.optimizer, state.rng, inputs)
+        eager_step(state.method, state.optimizer, state.rng, inputs)
 print(peak[0])
 """
 SMALL = {"n_components": 256, "predictor_width": 512, "kmeans_iters": 2}
 
 
 def config_of(name, settings, graph):
-    return resolve(AFGRLConfig, recipe("afgrl", "paper", name), settings).adapted(graph)
+    return resolve(AFGRLSettings, recipe("afgrl", "paper", name), settings, graph=graph)
 
 
 def measured(name, settings, device):
@@ -62,7 +63,7 @@ def measured(name, settings, device):
     [("cora", {}), ("cora", {"n_hops": 2}), ("photo", {"kmeans_iters": 2}), ("cs", SMALL), ("pubmed", SMALL)],
 )
 def test_memory_on_a_cpu_is_predicted_within_a_fifth(name, settings):
-    graph = synthetic(name)
+    graph = synthetic_graph(name)
     predicted = peak_memory(config_of(name, settings, graph), Workload.of(graph, "cpu"))
     assert predicted == pytest.approx(measured(name, settings, "cpu"), rel=0.2)
 
@@ -70,17 +71,19 @@ def test_memory_on_a_cpu_is_predicted_within_a_fifth(name, settings):
 @pytest.mark.parametrize("name", ["photo", "computers", "wikics", "cs", "physics"])
 def test_memory_on_a_gpu_is_predicted_within_a_fifth(name):
     """Of what `afgrl bench` measured on an H200."""
-    measured = json.loads((Path(__file__).parent.parent / "results" / "bench-nvidia-h200.json").read_text())
+    measured = json.loads((Path(__file__).parents[2] / "results" / "bench-nvidia-h200.json").read_text())
     counts = BENCHMARKS[name].counts
     nnz = round(DENSITY.get(name, 1.0) * counts.nodes * counts.features)
     load = Workload(counts.nodes, counts.features, 2 * counts.edges, nnz, "cuda")
-    config = resolve(AFGRLConfig, recipe("afgrl", "paper", name))
+    config = resolve(AFGRLSettings, recipe("afgrl", "paper", name))
     (peak,) = (row["peak_bytes"] for row in measured["epochs"] if row["dataset"] == name)
     assert peak_memory(config, load) == pytest.approx(peak, rel=0.2)
 
 
 def test_arithmetic_by_hand():
-    config = resolve(AFGRLConfig, {"n_components": 3, "predictor_width": 5, "n_hops": 1, "epochs": 1, "n_clusters": 2})
+    config = resolve(
+        AFGRLSettings, {"n_components": 3, "predictor_width": 5, "n_hops": 1, "epochs": 1, "n_clusters": 2}
+    )
     needed = arithmetic(config, Workload(n=10, n_features=4, n_edges=8, nnz=40, device="cuda"))
     assert needed.train == 3 * 2 * 10 * 8 * 3 + 3 * 2 * (2 * 10 * 3 * 5)
     assert needed.search == 2 * 10 * 10 * 3 + 2 * 10 * 5 * 2 * 3 * 21
@@ -88,7 +91,7 @@ def test_arithmetic_by_hand():
 
 def test_sparse_features_cost_what_they_hold():
     """On a CPU, where they stay factored."""
-    graph = synthetic("cora")
+    graph = synthetic_graph("cora")
     config = config_of("cora", {}, graph)
     dense = Graph(graph.x.to_dense(), graph.edge_index)
     assert Workload.of(dense, "cpu").factored_nnz(0) == 0  # as stored, whatever zeros it holds
@@ -98,30 +101,30 @@ def test_sparse_features_cost_what_they_hold():
 
 @pytest.mark.parametrize("name", ["cora", "photo", "pubmed", "cs"])
 def test_a_synthetic_graph_has_as_many_words(name):
-    assert synthetic(name).density == pytest.approx(DENSITY[name], rel=0.05)
+    assert synthetic_graph(name).density == pytest.approx(DENSITY[name], rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["cora", "wikics"])
 def test_a_synthetic_graph_has_the_size_of_the_real_one(name):
-    graph = synthetic(name)
+    graph = synthetic_graph(name)
     counts = {"cora": (2708, 5278, 1433), "wikics": (11701, 216123, 300)}[name]
     assert (graph.n, graph.n_features) == (counts[0], counts[2])
     assert graph.n_edges == pytest.approx(counts[1], rel=0.05)  # those drawn twice count once
-    assert torch.equal(synthetic(name).edge_index, graph.edge_index)
+    assert torch.equal(synthetic_graph(name).edge_index, graph.edge_index)
 
 
 def test_where_nobody_can_be_asked_memory_is_no_hindrance(monkeypatch):
-    monkeypatch.setattr(forecast, "_free_of_container", lambda: math.inf)
-    monkeypatch.setattr(forecast.Path, "read_text", lambda *args, **options: "")  # no /proc/meminfo
+    monkeypatch.setattr(machine, "_free_of_container", lambda: math.inf)
+    monkeypatch.setattr(machine.Path, "read_text", lambda *args, **options: "")  # no /proc/meminfo
     monkeypatch.delattr(os, "sysconf")  # Windows
-    assert forecast.free_memory("cpu") == sys.maxsize
+    assert machine.free_memory("cpu") == sys.maxsize
 
 
 def test_only_what_is_wide_is_made_narrower(small_graph):
-    config = resolve(AFGRLConfig, {"n_components": 64, "predictor_width": 8192}).adapted(small_graph)
+    config = resolve(AFGRLSettings, {"n_components": 64, "predictor_width": 8192}, graph=small_graph)
     load = Workload.of(small_graph, "cpu")
     free = peak_memory(config.model_copy(update={"predictor_width": 512}), load)
-    assert forecast.narrower(config, load, free) == {"n_components": 64, "predictor_width": 512}
+    assert narrower(config, load, free) == {"n_components": 64, "predictor_width": 512}
 
 
 def test_files_that_a_container_keeps_in_memory_count_as_free(tmp_path):

@@ -1,4 +1,4 @@
-"""What a figure was measured with."""
+"""What a result was measured with: device, versions, commit and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import afgrl
 REPORTED = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pyarrow")
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def current_environment(device: torch.device) -> dict[str, Any]:
     """Device, versions, commit and time."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return {
@@ -31,12 +31,13 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout this package runs from, if it runs from one; AFGRL_COMMIT names it for a
-    copy that traveled without its .git."""
+    """The commit of the checkout that this package is part of; AFGRL_COMMIT sets it for a copy without .git."""
     if os.environ.get("AFGRL_COMMIT"):
         return os.environ["AFGRL_COMMIT"]
     try:
-        _git("ls-files", "--error-unmatch", Path(__file__).name)  # else it is someone's who installed afgrl inside it
+        _git(
+            "ls-files", "--error-unmatch", Path(__file__).name
+        )  # fails if afgrl is installed inside another repository
         return _git("describe", "--always", "--dirty", "--abbrev=12")
     except (OSError, subprocess.SubprocessError):
         return None

@@ -7,43 +7,55 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from afgrl.data.splits import random_splits
-from afgrl.environment import _commit
+from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import Interrupted, UserError
-from afgrl.order import Order
-from afgrl.runs import Run
-from afgrl.search import search
-from afgrl.writing import replace_file
+from afgrl.runs.environment import _commit
+from afgrl.runs.files import replace_file
+from afgrl.runs.folder import FORMAT, HISTORY, Run
+from afgrl.runs.spec import EvaluationPlan, RunSpec
 
 
 @pytest.fixture
 def run(tmp_path):
     made = Run.create(tmp_path / "run")
-    made.write_config({"source": "demo", "method": "afgrl", "data_dir": None}, {"epochs": 3, "schedule": "cosine"})
+    made.save_spec(RunSpec("demo", settings={"epochs": 3, "schedule": "cosine"}))
     return made
 
 
-def test_the_config_comes_back(run):
-    assert run.config() == {
-        "run": {"source": "demo", "method": "afgrl"},
-        "settings": {"epochs": 3, "schedule": "cosine"},
-    }
+def test_the_spec_survives_a_round_trip(run):
+    spec = RunSpec(
+        "my files", "dgi", "paper", {"epochs": 3, "learning_rate": 1e-3, "warm": True}, "raw", "random", False,
+        EvaluationPlan(5, 3, 2, 1), ReadOptions(label="topic", columns=("a=text", "b=ignore"), knn_graph=4),
+    )  # fmt: skip
+    run.save_spec(spec)
+    assert run.spec() == spec
+    assert hash(run.spec()) == hash(spec)
 
 
 def test_awkward_strings_survive_the_config(run):
     source = 'C:\\data\\"my graph" – ü\x7f\n.npz'
-    run.write_config({"source": source}, {})
-    assert run.config()["run"]["source"] == source
+    run.save_spec(RunSpec(source))
+    assert run.spec().source == source
 
 
-def test_a_name_that_is_no_text_gets_one_sentence(run):
-    with pytest.raises(UserError, match="no text in any encoding"):
-        run.write_config({"source": "\udcff.npz", "method": "afgrl"}, {})
+def test_a_source_name_that_is_not_valid_text_gets_one_sentence(run):
+    with pytest.raises(UserError, match="not valid text"):
+        run.save_spec(RunSpec("\udcff.npz"))
 
 
-def test_a_config_of_another_version_gets_one_sentence():
-    with pytest.raises(UserError, match=r"another version of afgrl: .*'later'"):
-        Order.from_toml({"source": "cora", "later": 1})
+def test_a_spec_with_an_unknown_entry_gets_one_sentence():
+    with pytest.raises(UserError, match=r"config.toml cannot be read: .*'later'"):
+        RunSpec.from_toml({"run": {"source": "cora", "later": 1}})
+
+
+@pytest.mark.parametrize(("found", "age"), [(None, "an older"), (1, "an older"), (99, "a newer")])
+def test_a_run_of_another_format_is_refused_with_one_sentence(run, found, age):
+    text = (run.path / "config.toml").read_text()
+    assert f"format = {FORMAT}\n" in text
+    (run.path / "config.toml").write_text(text.replace(f"format = {FORMAT}\n", f"format = {found}\n" if found else ""))
+    with pytest.raises(UserError, match=rf"made by {age} version of afgrl \(format {found or 1}, this is {FORMAT}\)"):
+        Run.open(run.path)
+    Run.create(run.path, force=True)  # it can still be replaced
 
 
 def test_a_damaged_model_gets_one_sentence(run):
@@ -56,13 +68,13 @@ def test_a_damaged_model_gets_one_sentence(run):
 def test_the_folder_one_is_in_gives_its_name(tmp_path, monkeypatch):
     (tmp_path / "my graph").mkdir()
     monkeypatch.chdir(tmp_path / "my graph")
-    assert Order(".").run_name == "my graph-afgrl"
-    assert Order("/").run_name == "graph-afgrl"
-    assert Order("cora", recipe="paper").run_name == "cora-afgrl-paper"
+    assert RunSpec(".").run_name == "my graph-afgrl"
+    assert RunSpec("/").run_name == "graph-afgrl"
+    assert RunSpec("cora", recipe="paper").run_name == "cora-afgrl-paper"
 
 
 def test_a_run_is_never_overwritten_without_force(run):
-    with pytest.raises(UserError, match="exists; --resume goes on with it, --force replaces it"):
+    with pytest.raises(UserError, match="exists; use --resume to continue it, --force to replace it"):
         Run.create(run.path)
     replace(run.path)
     assert {path.name for path in run.path.iterdir()} == {"model.safetensors", "model.json"}
@@ -80,7 +92,7 @@ def test_a_run_is_replaced_only_by_one_that_came_to_its_end(run):
     before = {path.name: path.read_bytes() for path in run.path.iterdir()}
     for _ in range(2):  # the second finds what the first, which was killed, left
         new = Run.create(run.path, force=True)
-        new.write_config({"method": "afgrl"}, {})
+        new.save_spec(RunSpec("demo"))
         assert not (run.path / "embeddings.parquet").exists()
     with pytest.raises(MemoryError), new.replacing():
         raise MemoryError
@@ -90,10 +102,10 @@ def test_a_run_is_replaced_only_by_one_that_came_to_its_end(run):
 def test_a_run_that_was_interrupted_stays_and_goes_on(run):
     (run.path / "embeddings.parquet").write_text("dear")
     new = Run.create(run.path, force=True)
-    new.write_config({"method": "afgrl"}, {})
+    new.save_spec(RunSpec("demo"))
     with pytest.raises(Interrupted), new.replacing():
         raise Interrupted("Stopped.")
-    assert {path.name for path in run.path.iterdir()} == {"config.toml", ".former"}
+    assert {path.name for path in run.path.iterdir()} == {"config.toml", ".previous"}
     Run.open(run.path).save_model({}, {})
     assert {path.name for path in run.path.iterdir()} == {"config.toml", "model.safetensors", "model.json"}
 
@@ -112,7 +124,7 @@ def test_a_config_of_another_program_makes_no_run(tmp_path, config):
     for force in (False, True):
         with pytest.raises(UserError, match="is not a run"):
             Run.create(tmp_path, force=force)
-    with pytest.raises(UserError, match="There is no run in"):
+    with pytest.raises(UserError, match="is not a run"):
         Run.open(tmp_path)
     assert (tmp_path / "config.toml").read_text() == config
     assert (tmp_path / "content").is_dir()
@@ -124,7 +136,13 @@ def test_what_others_put_into_a_run_stays(run):
     (run.path / "report.html").mkdir()  # a run has a file of that name, and no such folder
     for name in foreign - {".git", "report.html"}:
         (run.path / name).write_text("mine")
-    own = ["embeddings-new week.csv", "embeddings.npy.ids.txt", "map-pca.npy", "checkpoint.pt", ".model.json.4711"]
+    own = [
+        "embeddings-new week.csv",
+        "embeddings.npy.ids.txt",
+        "projection-pca.npy",
+        "checkpoint.pt",
+        ".model.json.4711",
+    ]
     for name in own:
         (run.path / name).write_text("made by afgrl")
     (run.path / "embeddings.lance").mkdir()
@@ -137,39 +155,39 @@ def test_an_empty_folder_becomes_a_run(tmp_path):
 
 
 def test_opening_what_is_no_run(tmp_path):
-    with pytest.raises(UserError, match="There is no run in"):
+    with pytest.raises(UserError, match="is not a run"):
         Run.open(tmp_path)
 
 
 def test_an_unused_name_is_taken_at_once(tmp_path):
-    assert [Run.unused(tmp_path / "runs", "demo").path.name for _ in range(3)] == ["demo", "demo-2", "demo-3"]
+    assert [Run.create_unused(tmp_path / "runs", "demo").path.name for _ in range(3)] == ["demo", "demo-2", "demo-3"]
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot be made"):
-        Run.unused(tmp_path / "file", "demo")
+    with pytest.raises(UserError, match="cannot be created"):
+        Run.create_unused(tmp_path / "file", "demo")
 
 
-def test_the_config_begins_with_the_command_that_repeats_it(run):
-    told = {
-        "source": "my files",
-        "method": "dgi",
-        "data_dir": "raw",
-        "file_label": "topic",
-        "file_columns": ("a=text",),
-    }
-    run.write_config(told, {"epochs": 3})
+def test_the_config_begins_with_the_command_that_repeats_the_run(run):
+    read = ReadOptions(label="topic", source="from", columns=("a=text",))
+    run.save_spec(RunSpec("my files", "dgi", settings={"epochs": 3}, data_dir="raw", read=read))
     first, second = (run.path / "config.toml").read_text().splitlines()[:2]
-    assert first == "# All of this again: " + shlex.join(
-        ["afgrl", "fit", "my files", "--method", "dgi", "--data-dir", "raw", "--label", "topic", "--column", "a=text",
-         "--config", str(run.path / "config.toml")]
+    assert first == "# Repeat this run: " + shlex.join(
+        ["afgrl", "fit", "my files", "--method", "dgi", "--data-dir", "raw", "--source-column", "from", "--label",
+         "topic", "--column", "a=text", "--config", str(run.path / "config.toml")]
     )  # fmt: skip
     assert "settings" in second
 
 
+def test_without_a_file_the_command_has_the_settings():
+    spec = RunSpec("cora", "gca", "paper", {"epochs": 3, "seed": 1})
+    assert spec.command() == "afgrl fit cora --method gca --recipe paper --set epochs=3 --set seed=1"
+    assert RunSpec("").command() is None
+
+
 @pytest.mark.parametrize("source", ["", "two\nlines"])
-def test_a_run_without_a_command_of_one_line_says_none(run, source):
-    run.write_config({"source": source, "method": "dgi"}, {})
-    assert run.config()["run"]["source"] == source
-    assert "again" not in (run.path / "config.toml").read_text()
+def test_a_run_without_a_one_line_command_has_no_such_comment(run, source):
+    run.save_spec(RunSpec(source))
+    assert run.spec().source == source
+    assert "Repeat this run" not in (run.path / "config.toml").read_text()
 
 
 def test_an_embedding_is_a_table_of_ids_and_fixed_size_lists(run):
@@ -185,11 +203,11 @@ def test_an_embedding_is_a_table_of_ids_and_fixed_size_lists(run):
 
 def test_history_of_a_process_that_died_while_writing(run):
     for epoch in (1, 10, 20):
-        run.append("history.jsonl", {"epoch": epoch})
-    with open(run.path / "history.jsonl", "a") as file:
+        run.append(HISTORY, {"epoch": epoch})
+    with open(run.path / HISTORY, "a") as file:
         file.write('{"epoch": 3')
-    run.forget_after(10)
-    assert [line["epoch"] for line in run.lines("history.jsonl")] == [1, 10]
+    run.drop_lines_after(10)
+    assert [line["epoch"] for line in run.lines(HISTORY)] == [1, 10]
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path):
@@ -207,21 +225,14 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 
 
 def test_what_is_not_there_yet_is_named(run):
-    with pytest.raises(UserError, match=r"has no embeddings.parquet: the training has not finished"):
+    with pytest.raises(UserError, match=r"has no embeddings.parquet: training has not finished; resume it"):
         run.embedding()
-    with pytest.raises(UserError, match=r"has no scores.json: `afgrl evaluate` makes it"):
+    with pytest.raises(UserError, match=r"has no scores.json: create it with `afgrl evaluate`"):
         run.scores()
 
 
-def test_splits_are_kept(run):
-    splits = random_splits(50, seed=3)
-    run.save_splits(splits)
-    assert run.splits().name == splits.name
-    assert np.array_equal(run.splits().roles, splits.roles)
-
-
-def test_the_environment_says_what_a_figure_was_measured_with(run):
-    run.write_environment(torch.device("cpu"))
+def test_the_environment_records_versions_and_device(run):
+    run.save_environment(torch.device("cpu"))
     stored = json.loads((run.path / "environment.json").read_text())
     assert stored["versions"]["torch"].startswith("2.")
     assert "CPU" in stored["device"]
@@ -229,35 +240,9 @@ def test_the_environment_says_what_a_figure_was_measured_with(run):
 
 def test_the_commit_of_someone_elses_project_is_not_ours(tmp_path, monkeypatch):
     monkeypatch.delenv("AFGRL_COMMIT", raising=False)
-    monkeypatch.setattr("afgrl.environment.__file__", str(tmp_path / "site-packages" / "environment.py"))
+    monkeypatch.setattr("afgrl.runs.environment.__file__", str(tmp_path / "site-packages" / "environment.py"))
     (tmp_path / "site-packages").mkdir()
     author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for words in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "theirs"]):
         subprocess.run(["git", "-C", tmp_path, *words], check=True)
     assert _commit() is None
-
-
-def test_search_by_hand(run):
-    angles = np.array([0.0, 0.1, 0.3, 2.0])
-    run.save_embedding(np.array([7, 8, 9, 10]), np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    found = search(run, ["7", "10"], k=2)
-    assert [row["id"] for row in found["7"]] == [8, 9]
-    assert found["7"][0]["similarity"] == pytest.approx(np.cos(0.1), abs=1e-5)
-    assert [row["id"] for row in found["10"]] == [9, 8]
-    with pytest.raises(UserError, match="There is no node '3'; the ids are 7 to 10"):
-        search(run, ["3"])
-    with pytest.raises(UserError, match="At least one neighbor"):
-        search(run, ["7"], k=0)
-    assert len(search(run, ["7"], k=10)["7"]) == 3
-
-
-def test_search_by_name_suggests(run):
-    run.save_embedding(np.array(["anna", "bo"], dtype=object), np.eye(2, dtype=np.float32))
-    with pytest.raises(UserError, match="no node 'ana'; did you mean 'anna'"):
-        search(run, ["ana"], k=1)
-
-
-def test_a_twin_of_the_node_is_found_before_itself(run):
-    run.save_embedding(np.arange(5), np.ones((5, 3), dtype=np.float32))
-    assert all(row["id"] != 2 for row in search(run, ["2"], k=3)["2"])
-    assert len(search(run, ["2"], k=4)["2"]) == 4

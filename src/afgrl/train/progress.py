@@ -1,4 +1,4 @@
-"""Training as it goes, on standard error."""
+"""A progress bar on standard error."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from afgrl.config import Settings
-from afgrl.train import LOG_EVERY, Callback, State
+from afgrl.train.loop import LOG_EVERY, Callback
+from afgrl.train.state import TrainState
 
 
 @contextlib.contextmanager
-def progress_bar(config: Settings, step: int) -> Iterator[Callback]:
+def progress_bar(settings: Settings, step: int) -> Iterator[Callback]:
     """A bar with loss, speed and remaining time; yields the callback that moves it."""
     columns = (
         TextColumn("training"),
@@ -25,9 +26,9 @@ def progress_bar(config: Settings, step: int) -> Iterator[Callback]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("train", total=config.epochs, completed=step, loss="–", speed="–")
+        task = bar.add_task("train", total=settings.epochs, completed=step, loss="–", speed="–")
 
-        def show(state: State, loss: Tensor) -> None:
+        def show(state: TrainState, loss: Tensor) -> None:
             # The loss is read as rarely as History reads it: each reading waits for the GPU.
             if state.step % LOG_EVERY == 0 or state.step in (1, state.last):
                 speed = bar.tasks[0].speed

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic writes: a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def replace_file(final: Path, write: Callable[[Path], Any]) -> None:
-    """Write through a temporary name, so that a file is whole or not there."""
+    """Write to a temporary name in the same folder, then rename."""
     temporary = final.with_name(f".{final.name}.{os.getpid()}")
     try:
         write(temporary)
@@ -21,10 +21,10 @@ def replace_file(final: Path, write: Callable[[Path], Any]) -> None:
 
 
 def save_npy(path: Path, values: np.ndarray) -> None:
-    with open(path, "wb") as file:  # numpy would add .npy to a name without it
+    with open(path, "wb") as file:  # given a name without .npy, NumPy would append it
         np.save(file, values)
 
 
-def save_npz(path: Path, arrays: dict[str, Any], *, packed: bool = False) -> None:
-    with open(path, "wb") as file:  # likewise
-        (np.savez_compressed if packed else np.savez)(file, **arrays)
+def save_npz(path: Path, arrays: dict[str, Any], *, compressed: bool = False) -> None:
+    with open(path, "wb") as file:  # given a name without .npz, NumPy would append it
+        (np.savez_compressed if compressed else np.savez)(file, **arrays)

@@ -1,4 +1,4 @@
-"""Vectors in the formats other programs read."""
+"""Writing vectors in common file formats."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from pyarrow import csv
 
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.writing import replace_file, save_npy, save_npz
+from afgrl.runs.files import replace_file, save_npy, save_npz
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell instead of showing it
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these
 
 
-def write(file: Path, ids: np.ndarray, vectors: np.ndarray, format: str = "parquet") -> int:
-    """Write vectors [n, d] with their ids [n]; how many ids had to be changed, which only ``csv`` ever does.
+def write_vectors(file: Path, ids: np.ndarray, vectors: np.ndarray, format: str = "parquet") -> int:
+    """Write vectors [n, d] with their ids [n]. Returns how many ids were changed; only ``csv`` changes any.
 
-    ``parquet`` and ``lance``: columns ``id`` and ``embedding``, a list of one fixed size. ``csv``: ``id``, ``e0``,
-    ``e1`` …; an id that a spreadsheet would compute gets an apostrophe before it. ``npz``: arrays ``ids`` and
-    ``embedding``. ``npy``: the vectors alone, and the ids a line each in ``FILE.ids.txt``.
+    ``parquet`` and ``lance``: columns ``id`` and ``embedding``, a fixed-size list. ``csv``: columns ``id``, ``e0``,
+    ``e1`` …; an id that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. ``npz``: arrays
+    ``ids`` and ``embedding``. ``npy``: the vectors, with the ids one per line in ``FILE.ids.txt``.
     """
     check_format(format)
     if vectors.ndim != 2 or len(ids) != len(vectors):
-        raise UserError(f"There are {len(ids)} ids, but the vectors have the shape {vectors.shape}.")
+        raise UserError(f"There are {len(ids)} ids, but the vectors have shape {vectors.shape}.")
     return FORMATS[format](file, ids, np.ascontiguousarray(vectors, dtype=np.float32)) or 0
 
 
 def check_format(format: str) -> None:
-    """Before the work, not after it."""
+    """Fail before the work, not after it."""
     if format not in FORMATS:
         raise unknown("format", format, FORMATS)
 
 
 def write_parquet(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
-    """A table of ``id`` and ``embedding``, a list of one fixed size."""
+    """Columns ``id`` and ``embedding``, a fixed-size list."""
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     columns = {"id": pa.array(ids), "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
     replace_file(file, lambda path: pq.write_table(pa.table(columns), path))
@@ -50,7 +50,7 @@ def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
     table = pq.read_table(file).combine_chunks()
     column = table["embedding"].chunk(0)
     flat = column.flatten().to_numpy(zero_copy_only=False)
-    return table["id"].to_numpy(), flat.reshape(-1, column.type.list_size).copy()  # pyarrow's own is read-only
+    return table["id"].to_numpy(), flat.reshape(-1, column.type.list_size).copy()  # PyArrow's array is read-only
 
 
 def _write_csv(file: Path, ids: np.ndarray, vectors: np.ndarray) -> int:
@@ -61,7 +61,7 @@ def _write_csv(file: Path, ids: np.ndarray, vectors: np.ndarray) -> int:
 
 
 def formula_safe(ids: np.ndarray) -> tuple[np.ndarray, int]:
-    """The ids as a spreadsheet shows them, and how many of them differ; numbers compute nothing and stay."""
+    """Ids that a spreadsheet shows as they are, and how many were changed; numbers are never changed."""
     if ids.dtype.kind in "iu":
         return ids, 0
     text = as_text(ids)
@@ -73,7 +73,7 @@ def _write_npy(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     text = as_text(ids)
     broken = next((name for name in text if len(name.splitlines()) > 1 or name != name.strip("\r\n")), None)
     if broken is not None:
-        raise UserError(f"The id {broken!r} is no single line, as npy would need it; parquet, csv and npz can hold it.")
+        raise UserError(f"The id {broken!r} spans several lines, which npy cannot store; use parquet, csv or npz.")
     lines = "".join(f"{name}\n" for name in text)
     beside = file.with_name(file.name + ".ids.txt")
     replace_file(beside, lambda path: path.write_text(lines, encoding="utf-8"))
@@ -81,7 +81,7 @@ def _write_npy(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
 
 
 def _write_npz(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
-    plain = ids if ids.dtype.kind in "iu" else ids.astype(str)  # objects would be pickled
+    plain = ids if ids.dtype.kind in "iu" else ids.astype(str)  # an object array would be pickled
     replace_file(file, lambda path: save_npz(path, {"ids": plain, "embedding": vectors}))
 
 
@@ -94,7 +94,7 @@ def _write_lance(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         lance.write_dataset(pa.table({"id": pa.array(ids), "embedding": flat}), str(temporary))
-        if file.is_dir():  # a lance dataset is a folder, which a rename does not replace
+        if file.is_dir():  # a Lance dataset is a folder, which a rename cannot replace
             shutil.rmtree(file)
         os.replace(temporary, file)
     finally:

@@ -1,0 +1,1 @@
+"""Memory and time of training, before it starts."""

@@ -1,0 +1,1 @@
+"""RunSpec → Run: the one composition of data, method, training and evaluation."""

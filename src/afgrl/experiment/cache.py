@@ -1,0 +1,159 @@
+"""The run cache: a spec that was run before, with the same data, is not run again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+
+import afgrl
+from afgrl.data import Dataset
+from afgrl.errors import AfgrlError, Interrupted
+from afgrl.experiment.evaluation import evaluate_run
+from afgrl.experiment.training import fit, resume
+from afgrl.runs.dataset_files import features_fingerprint
+from afgrl.runs.folder import EVALUATIONS, FORMAT, Run
+from afgrl.runs.spec import RunSpec
+
+Record = dict[str, Any]  # a finished run as tables and figures read it
+
+
+@cache
+def loaded(source: str, data_dir: str | None, splits: str, directed: bool | None) -> tuple[Dataset, str]:
+    """A dataset and the hash of everything scores depend on: edges, features, labels and splits."""
+    dataset = RunSpec(source, data_dir=data_dir, splits=splits, directed=directed).load()
+    labels = b"" if dataset.y is None else np.ascontiguousarray(dataset.y).tobytes()
+    roles = b"" if dataset.splits is None else dataset.splits.roles.tobytes()
+    parts = [dataset.graph.fingerprint, features_fingerprint(dataset.graph.x), *map(_digest, (labels, roles))]
+    return dataset, " ".join(map(str, parts))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class RunCache:
+    """A folder of run folders, found by method, complete settings, evaluation plan, data and version."""
+
+    folder: Path
+
+    def path(self, spec: RunSpec) -> Path:
+        dataset, data = loaded(spec.source, spec.data_dir, spec.splits, spec.directed)
+        resolved, _ = spec.resolved(dataset)
+        parts = {
+            "settings": dict(resolved.settings), "method": spec.method, "evaluation": asdict(spec.evaluation),
+            "data": data, "format": FORMAT, "version": afgrl.__version__,
+        }  # fmt: skip
+        key = _digest(json.dumps(parts, sort_keys=True).encode())
+        return self.folder / f"{dataset.name}-{spec.method}-{key}"
+
+    def record(self, spec: RunSpec) -> Record | None:
+        """The record of a finished run; None if there is none."""
+        run = Run(self.path(spec))
+        return record_of(run) if run.is_complete and run.has_scores else None
+
+    def has_embedding(self, spec: RunSpec) -> bool:
+        return Run(self.path(spec)).embedding_file(None, "parquet").is_file()
+
+    def embedding(self, spec: RunSpec) -> np.ndarray | None:
+        """The vectors of a finished run, if they were kept."""
+        return Run(self.path(spec)).embedding()[1] if self.has_embedding(spec) else None
+
+    def complete(self, spec: RunSpec, device: torch.device, *, keep_embedding: bool = False) -> Record:
+        """Run a spec, or continue its interrupted run, and evaluate it; weights and vectors are not kept."""
+        path = self.path(spec)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if (path / "config.toml").is_file() and not Run(path).is_complete:
+            run = resume(Run.open(path), device)
+        else:
+            run = fit(spec, path, device, force=path.exists(), with_features=False)
+        evaluate_run(run, device, baselines=False)
+        run.drop_large_files(keep_embedding=keep_embedding)
+        return record_of(run)
+
+
+def record_of(run: Run) -> Record:
+    spec, scores, model = run.spec(), run.scores(), run.model_description()
+    return {
+        "dataset": scores["dataset"], "method": spec.method, "recipe": spec.recipe, "seed": scores["seed"],
+        "settings": dict(spec.settings), "command": spec.command(), "environment": run.environment(),
+        "epochs": model["epochs"], "seconds": model["seconds"],
+        "last-epoch": scores["last-epoch"], "best-epoch": scores["best-epoch"],
+        "evaluations": [_means(record) for record in run.lines(EVALUATIONS)],
+    }  # fmt: skip
+
+
+def _means(record: dict[str, Any]) -> Record:
+    """One periodic evaluation, averaged over splits and fits."""
+    values = {"accuracy": record["test"], "nmi": record["nmi"], "sim@5": [record["sim@5"]]}
+    return {"epoch": record["epoch"]} | {name: float(np.mean(part)) for name, part in values.items()}
+
+
+def run_grid(
+    specs: Iterable[RunSpec],
+    run_cache: RunCache,
+    device: torch.device,
+    *,
+    workers: int = 1,
+    cached_only: bool = False,
+    keep_embedding: Callable[[RunSpec], bool] = lambda spec: False,
+    message: Callable[[str], None] = lambda sentence: None,
+) -> dict[RunSpec, Record]:
+    """The records of all specs. Those that are not cached are run, each saved as soon as it is done; a run that fails
+    is reported and left out. ``cached_only`` runs nothing."""
+    found = {spec: run_cache.record(spec) for spec in dict.fromkeys(specs)}
+    missing = [
+        spec
+        for spec, record in found.items()
+        if record is None or (keep_embedding(spec) and not run_cache.has_embedding(spec))
+    ]
+    message(f"{len(found) - len(missing)} of {len(found)} runs are cached")
+    outcomes = _completed([] if cached_only else missing, run_cache, device, workers, keep_embedding)
+    for done, (spec, record) in enumerate(outcomes, 1):
+        sets = "".join(f" {name}={value}" for name, value in spec.settings.items())
+        where = f"{done}/{len(missing)} {spec.source} {spec.method}{sets}"
+        if isinstance(record, str):
+            message(f"{where} failed and is left out: {record}")
+            continue
+        found[spec] = record
+        accuracy = record["last-epoch"]["classification"]["accuracy"]["mean"]
+        message(f"{where}: {accuracy:.2f} % after {record['seconds']:.1f} s")
+    return {spec: record for spec, record in found.items() if record is not None}
+
+
+Outcome = tuple[RunSpec, Record | str]  # a record, or why there is none
+
+
+def _completed(
+    specs: list[RunSpec], run_cache: RunCache, device: torch.device, workers: int,
+    keep_embedding: Callable[[RunSpec], bool],
+) -> Iterator[Outcome]:  # fmt: skip
+    if workers == 1:
+        yield from (_complete(spec, run_cache, device, keep_embedding(spec)) for spec in specs)
+        return
+    count = torch.cuda.device_count() if device.type == "cuda" else 1  # several GPUs take turns
+    devices = [torch.device("cuda", i % count) if device.type == "cuda" else device for i in range(len(specs))]
+    jobs = (
+        delayed(_complete)(spec, run_cache, own, keep_embedding(spec)) for spec, own in zip(specs, devices, strict=True)
+    )
+    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+
+
+def _complete(spec: RunSpec, run_cache: RunCache, device: torch.device, keep_embedding: bool) -> Outcome:
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # kernels outside the training loop run on the current device
+    try:
+        return spec, run_cache.complete(spec, device, keep_embedding=keep_embedding)
+    except Interrupted:
+        raise Interrupted("Interrupted; the same command continues from the last checkpoint.") from None
+    except (torch.OutOfMemoryError, MemoryError, AfgrlError) as error:  # other runs may fit
+        return spec, str(error).split("\n")[0]

@@ -1,0 +1,80 @@
+"""The scores of a run beside those of untrained baselines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from afgrl.config import resolve
+from afgrl.csr import csr_from_scipy, csr_to_scipy
+from afgrl.data import Dataset
+from afgrl.errors import UserError
+from afgrl.evaluate import evaluate_last_epoch, evaluate_predictions, scores_to_json, select_best_epochs, select_labeled
+from afgrl.experiment.periodic import first_splits
+from afgrl.methods import method_class
+from afgrl.ops.propagation import multi_hop_features
+from afgrl.runs.folder import EVALUATIONS, Run
+from afgrl.runs.spec import RunSpec
+from afgrl.train.state import initial_state
+
+
+def evaluate_run(
+    run: Run, device: torch.device, *, data_dir: str | None = None, baselines: bool = True
+) -> dict[str, Any]:
+    """The scores of a run, in both protocols where it has periodic evaluations; saved as scores.json."""
+    spec = run.spec()
+    y, stored_splits = run.labels()
+    if y is None or stored_splits is None:
+        raise UserError(f"The run {str(run.path)!r} has no labels, so it cannot be evaluated.")
+    rows, y, splits = select_labeled(y, stored_splits)
+    splits = first_splits(splits, spec.evaluation)
+
+    def last_epoch(embedding: Tensor) -> dict[str, Any]:
+        part = embedding if len(y) == len(embedding) else _rows(embedding, rows)
+        return scores_to_json(evaluate_last_epoch(part.to(device), y, splits, n_fits=spec.evaluation.n_fits))
+
+    scores: dict[str, Any] = {
+        "dataset": run.data()["name"],
+        "method": spec.method,
+        "recipe": spec.recipe,
+        "seed": spec.settings["seed"],
+        "splits": splits.name,
+        "last-epoch": last_epoch(torch.from_numpy(run.embedding()[1])),
+        "best-epoch": None,
+        "baselines": {},
+    }
+    evaluations = run.lines(EVALUATIONS)
+    if evaluations:
+        scores["best-epoch"] = scores_to_json(select_best_epochs(evaluations))
+    predictions = run.predictions()
+    if predictions is not None:  # a supervised method has its own classifier
+        own = scores_to_json(evaluate_predictions(predictions[: len(splits), rows], y, splits))
+        for protocol in ("last-epoch", "best-epoch"):
+            if scores[protocol]:
+                scores[protocol]["classification"] = own["classification"]
+    if baselines:
+        untrained = untrained_embeddings(spec, run.dataset(data_dir), device)
+        scores["baselines"] = {name: last_epoch(embedding) for name, embedding in untrained.items()}
+    run.save_scores(scores)
+    return scores
+
+
+def untrained_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
+    """What needs no training: the method before its first step, multi-hop features, the features themselves."""
+    settings = resolve(method_class(spec.method).settings_class, spec.settings)
+    state, inputs = initial_state(spec.method, settings, dataset.graph, device)
+    x = dataset.graph.x
+    return {
+        "random": state.method.embed(inputs),
+        "hops": multi_hop_features(dataset.graph.to(device), 2),
+        "raw": x.to(device).to_dense() if device.type == "cuda" else x,  # CSR is evaluated on the CPU
+    }
+
+
+def _rows(table: Tensor, rows: np.ndarray) -> Tensor:
+    if table.layout == torch.sparse_csr:
+        return csr_from_scipy(csr_to_scipy(table)[rows])
+    return table[torch.from_numpy(rows)]

@@ -1,0 +1,32 @@
+"""The trained method of a run, and what model.json says about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from afgrl.config import resolve
+from afgrl.methods import Method, Size, method_class
+from afgrl.runs.folder import Run
+
+
+def describe_model(method: Method, *, weighted: bool, epochs: int, seconds: float) -> dict[str, Any]:
+    """The contents of model.json: what is needed to rebuild the method around its parameters, whether the edges of the
+    training graph had weights, and how long training took."""
+    return {
+        "method": method.name, **method.size._asdict(), "weighted": weighted, "epochs": epochs,
+        "seconds": round(seconds, 3), "settings": method.settings.model_dump(),
+    }  # fmt: skip
+
+
+def load_method(run: Run, device: torch.device) -> Method:
+    """The trained method of a run, ready to embed."""
+    tensors, description = run.model()
+    cls = method_class(description["method"])
+    settings = resolve(cls.settings_class, description["settings"])
+    size = Size(description["n_nodes"], description["n_features"])
+    method = cls(settings, size, torch.Generator())
+    extra = {"_extra_state": method.get_extra_state()} if "_extra_state" in method.state_dict() else {}
+    method.load_state_dict({**tensors, **extra})
+    return method.to(device).eval()

@@ -1,0 +1,122 @@
+"""Train a method as a spec describes it, and keep everything in a run folder."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from afgrl.config import Settings, resolve
+from afgrl.cost.forecast import memory_warning
+from afgrl.data import Dataset
+from afgrl.data.splits import TRAIN, VALIDATION
+from afgrl.errors import Interrupted, UserError
+from afgrl.experiment.model import describe_model
+from afgrl.experiment.periodic import PeriodicEvaluation
+from afgrl.methods import Method, method_class
+from afgrl.runs.folder import EVALUATIONS, HISTORY, Run
+from afgrl.runs.spec import RunSpec
+from afgrl.train.callbacks import Checkpoints, History, Stopwatch
+from afgrl.train.loop import Callback, training_loop
+from afgrl.train.monitor import EmbeddingMonitor
+from afgrl.train.signals import stop_on_signals
+from afgrl.train.state import initial_state
+
+Display = Callable[[Settings, int], AbstractContextManager[Callback]]  # shows progress
+
+
+def fit(
+    spec: RunSpec,
+    out: Path | None,
+    device: torch.device,
+    *,
+    force: bool = False,
+    with_features: bool = True,
+    display: Display | None = None,
+    message: Callable[[str], Any] = lambda sentence: None,
+) -> Run:
+    """Train from the beginning, in a new run folder; without ``out`` under runs/.
+
+    ``with_features=False`` leaves the features in the source. ``message`` receives the ingest report and warnings.
+    """
+    dataset = spec.load()
+    spec, settings = spec.resolved(dataset)
+    if spec.evaluation.every and dataset.y is None:
+        raise UserError(f"{spec.source!r} has no labels, so it cannot be evaluated during training.")
+    for sentence in dataset.ingested.report.sentences if dataset.ingested else []:
+        message(sentence)
+    if warning := memory_warning(settings, dataset, device):
+        message(warning)
+    run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)
+    with run.replacing():
+        run.save_spec(spec)
+        if outside := run.save_dataset(dataset, with_features=with_features):
+            message(outside)
+        return train_run(run, spec, dataset, settings, device, display)
+
+
+def resume(run: Run, device: torch.device, *, data_dir: str | None = None, display: Display | None = None) -> Run:
+    """Continue an interrupted run from its last checkpoint, with its own settings and its own copy of the data."""
+    spec = run.spec()
+    if run.data():
+        dataset = run.dataset(data_dir)
+    else:  # it was killed before the dataset was saved
+        dataset = spec.load(data_dir)
+        run.save_dataset(dataset)
+    settings = resolve(method_class(spec.method).settings_class, spec.settings)
+    return train_run(run, spec, dataset, settings, device, display)
+
+
+def train_run(
+    run: Run, spec: RunSpec, dataset: Dataset, settings: Settings, device: torch.device, display: Display | None = None
+) -> Run:
+    """Train in a run folder from its last checkpoint, or from the beginning if it has none."""
+    run.save_environment(device)
+    stopwatch = Stopwatch()
+    state, inputs = initial_state(spec.method, settings, dataset.graph, device)
+    attach_labels(state.method, dataset)
+    monitor = EmbeddingMonitor(state, inputs, dataset.graph.n)
+    checkpoint = run.checkpoint(device)
+    if checkpoint is not None:
+        state.restore(checkpoint)
+    run.drop_lines_after(state.step)
+    callbacks: list[Callback] = [
+        History(lambda record: run.append(HISTORY, record | monitor.statistics())), stopwatch,
+    ]  # fmt: skip
+    if spec.evaluation.every:
+        write = lambda record: run.append(EVALUATIONS, record)  # noqa: E731
+        periodic = PeriodicEvaluation(dataset, inputs, spec.evaluation, write, stopwatch)
+        if not run.lines(EVALUATIONS):
+            periodic.evaluate(state)  # the untrained encoder is a candidate too, as in the authors' code
+            stopwatch.restart()
+        callbacks.append(periodic)
+    shown: AbstractContextManager[Any] = display(settings, state.step) if display else nullcontext()
+    try:
+        with stop_on_signals() as stop, shown as show:
+            callbacks += [show] if show else []
+            checkpoints = Checkpoints(run.save_checkpoint, settings.checkpoint_every, stop=stop)
+            training_loop(state, inputs, [*callbacks, checkpoints])
+    except Interrupted as interruption:
+        command = shlex.join(["afgrl", "fit", spec.source, "--out", str(run.path), "--resume"])
+        raise Interrupted(f"{interruption} Resume with: {command}") from None
+    run.save_embedding(dataset.graph.ids, state.method.embed(inputs).cpu().numpy())
+    predictions = state.method.predict(inputs)
+    if predictions is not None:
+        run.save_predictions(predictions.cpu().numpy())
+    weighted = dataset.graph.edge_weight is not None
+    description = describe_model(state.method, weighted=weighted, epochs=state.step, seconds=state.seconds)
+    run.save_model(state.method.state_dict(), description)
+    return run
+
+
+def attach_labels(method: Method, dataset: Dataset) -> None:
+    """Pass the labels to a method that needs them: in each split those of the training and validation nodes."""
+    if method.needs_labels:
+        assert dataset.y is not None
+        assert dataset.splits is not None
+        roles = torch.from_numpy(dataset.splits.roles)
+        method.attach_labels(torch.as_tensor(dataset.y), roles == TRAIN, roles == VALIDATION)

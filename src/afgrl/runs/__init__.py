@@ -1,0 +1,1 @@
+"""The run folder: its spec, its files, its dataset and its environment."""

@@ -1,0 +1,69 @@
+"""Everything that changes during training; a checkpoint is this on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from afgrl.config import Settings
+from afgrl.graph import Graph
+from afgrl.methods import method_class
+from afgrl.methods.base import Method, Size
+from afgrl.ops.optim import Adam
+
+
+@dataclass
+class TrainState:
+    method: Method
+    optimizer: Adam
+    rng: torch.Generator
+    last: int  # the last epoch; patience may lower it
+    lowest: Tensor  # [] the lowest loss so far
+    waited: Tensor  # [] int64, epochs since then
+    step: int = 0
+    seconds: float = 0.0  # spent in training, without evaluation
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "last": self.last,
+            "seconds": self.seconds,
+            "lowest": self.lowest,
+            "waited": self.waited,
+            "method": self.method.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "rng": self.rng.get_state(),
+        }
+
+    def restore(self, checkpoint: dict[str, Any]) -> None:
+        self.method.load_state_dict(checkpoint["method"])
+        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        rng_state = checkpoint["rng"].cpu()
+        if len(rng_state) == len(self.rng.get_state()):
+            self.rng.set_state(rng_state)
+        else:  # saved on another kind of device, whose generator draws other numbers anyway
+            self.rng.manual_seed(self.method.settings.seed + checkpoint["step"])
+        self.step, self.last, self.seconds = checkpoint["step"], checkpoint["last"], checkpoint["seconds"]
+        self.lowest.copy_(checkpoint["lowest"])
+        self.waited.copy_(checkpoint["waited"])
+
+    def is_finite(self) -> bool:
+        return all(bool(torch.isfinite(parameter).all()) for parameter in self.method.parameters())
+
+
+def initial_state(method: str, settings: Settings, graph: Graph, device: torch.device) -> tuple[TrainState, Any]:
+    """A state before its first epoch, and the method's inputs; the initial parameters are the same on every device."""
+    parameter_rng = torch.Generator().manual_seed(settings.seed)
+    model = method_class(method)(settings, Size(graph.n, graph.n_features), parameter_rng).to(device)
+    inputs = model.prepare(graph.to(device))
+    model.initialize(inputs)
+    learned: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    learned = learned or [torch.empty(0, device=device)]  # an optimizer needs a tensor even if nothing is learned
+    decay, decoupled = settings.weight_decay, model.decoupled_decay
+    optimizer = Adam(learned, settings.learning_rate, weight_decay=decay, decoupled=decoupled)
+    rng = torch.Generator(device).manual_seed(settings.seed)
+    lowest, waited = torch.tensor(torch.inf, device=device), torch.tensor(0, device=device)
+    return TrainState(model, optimizer, rng, settings.epochs, lowest, waited), inputs
