@@ -1,4 +1,4 @@
-"""Node embeddings from a graph with features and no labels: no augmentation, no negatives."""
+"""Node embeddings for graphs with features and no labels."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Public name → its module. They are imported at first use, so that `afgrl --help` need not wait for PyTorch.
+# Public name → its module; imported at first use, so that `afgrl --help` does not load PyTorch.
 _PUBLIC = {
-    "AFGRL": "afgrl.estimator",
+    "AFGRL": "afgrl.estimators",
     "AfgrlError": "afgrl.errors",
-    "BGRL": "afgrl.estimator",
-    "DGI": "afgrl.estimator",
+    "BGRL": "afgrl.estimators",
+    "DGI": "afgrl.estimators",
     "Dataset": "afgrl.data",
-    "DeepWalk": "afgrl.estimator",
-    "DeepWalkFeatures": "afgrl.estimator",
-    "GCA": "afgrl.estimator",
-    "GMI": "afgrl.estimator",
-    "GRACE": "afgrl.estimator",
+    "DeepWalk": "afgrl.estimators",
+    "DeepWalkFeatures": "afgrl.estimators",
+    "GCA": "afgrl.estimators",
+    "GMI": "afgrl.estimators",
+    "GRACE": "afgrl.estimators",
     "Graph": "afgrl.graph",
-    "Hops": "afgrl.estimator",
-    "MVGRL": "afgrl.estimator",
-    "Node2Vec": "afgrl.estimator",
-    "RandomEncoder": "afgrl.estimator",
-    "RawFeatures": "afgrl.estimator",
+    "Hops": "afgrl.estimators",
+    "MVGRL": "afgrl.estimators",
+    "Node2Vec": "afgrl.estimators",
+    "RandomEncoder": "afgrl.estimators",
+    "RawFeatures": "afgrl.estimators",
     "UserError": "afgrl.errors",
+    "from_networkx": "afgrl.data.convert",
+    "from_pandas": "afgrl.data.convert",
+    "from_pyg": "afgrl.data.convert",
+    "from_scipy": "afgrl.data.convert",
     "load": "afgrl.data",
 }
 __all__ = list(_PUBLIC)

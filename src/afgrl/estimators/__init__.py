@@ -1,0 +1,23 @@
+"""The methods as scikit-learn estimators."""
+
+from afgrl.estimators.base import NodeEmbedder
+from afgrl.estimators.generated import (
+    AFGRL,
+    BGRL,
+    DGI,
+    GCA,
+    GMI,
+    GRACE,
+    MVGRL,
+    DeepWalk,
+    DeepWalkFeatures,
+    Hops,
+    Node2Vec,
+    RandomEncoder,
+    RawFeatures,
+)
+
+__all__ = [
+    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "DeepWalk", "DeepWalkFeatures", "Hops", "Node2Vec",
+    "NodeEmbedder", "RandomEncoder", "RawFeatures",
+]  # fmt: skip
