@@ -1,5 +1,5 @@
-"""``python -m afgrl`` is the command ``afgrl``."""
+"""``python -m afgrl`` runs the command ``afgrl``."""
 
-from afgrl.cli import main
+from afgrl.cli.entry_point import main
 
 main()

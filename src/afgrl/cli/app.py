@@ -1,8 +1,9 @@
-"""How a command is registered, and what all of them need."""
+"""How a command is registered, and what all commands need."""
 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typer.core import TyperGroup
 
 from afgrl.errors import AfgrlError, Interrupted, UserError
 
-# The data's walk, then what measures.
+# The order in which data passes through them, then the commands that measure.
 ORDER = (
     "demo", "datasets", "check", "estimate", "fit", "embed", "evaluate", "search", "cluster", "report", "explore",
     "export", "bench", "reproduce", "doctor",
@@ -29,17 +30,20 @@ class _InOrder(TyperGroup):
 
 app = typer.Typer(
     cls=_InOrder,
-    help="Node embeddings from a graph with features and no labels.",
+    help="Node embeddings for graphs with features and no labels.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 stdout, stderr = Console(), Console(stderr=True)
+# Names of files and nodes are printed literally.
+message = functools.partial(stderr.print, markup=False, emoji=False, highlight=False, style="dim")
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a command whose errors are one sentence and whose exit status says whose fault it was."""
+    """Register a command; its errors are one sentence, and its exit code is 2 for invalid input, 1 for an internal
+    error, 130 if interrupted."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> None:
@@ -53,70 +57,77 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             _quit(1, str(error))
         except KeyboardInterrupt:
             _quit(130, "Interrupted.")
-        except BrokenPipeError:  # the reader of our output has left, as `| head` does
+        except BrokenPipeError:  # the reader of our output is gone, as with `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(1) from None
-        except OSError as error:  # a disk that is full, a folder nobody may write to
+        except OSError as error:  # a full disk, a folder without write permission
             _quit(1, f"{error.strerror or error}: {error.filename!r}." if error.filename else f"{error}.")
         except (MemoryError, RuntimeError) as error:
-            if not _is_lack_of_memory(error):
+            if not _is_out_of_memory(error):
                 raise
-            _quit(1, "There is not enough memory for this; `afgrl estimate` says what it takes, and what would fit.")
+            _quit(1, "Out of memory; `afgrl estimate` shows how much is needed and which settings would fit.")
 
     return app.command()(guarded)
 
 
-def _is_lack_of_memory(error: Exception) -> bool:
-    """PyTorch has a class for that of GPUs only, and to ask for it here would import it."""
+def _is_out_of_memory(error: Exception) -> bool:
+    """By name, since importing PyTorch's exception class here would load PyTorch."""
     return (
         isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate" in str(error)
     )
 
 
-def _quit(status: int, sentence: str) -> None:
+def _quit(code: int, sentence: str) -> None:
     print(sentence, file=sys.stderr)
-    raise SystemExit(status) from None
+    raise SystemExit(code) from None
 
 
-def device_named(name: str) -> Any:
-    from afgrl.train import pick_device
-
-    return pick_device(name)
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1))
 
 
-def names_in(text: str) -> list[str]:
+def device_of(name: str) -> Any:
+    from afgrl.train.device import choose_device
+
+    return choose_device(name)
+
+
+def opened(path: Path) -> Any:
+    from afgrl.runs.folder import Run
+
+    return Run.open(path)
+
+
+def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")] if text else []
 
 
 def check_folder(file: Path) -> None:
-    """Before the work, not after it."""
+    """Fail before the work, not after it."""
     if not file.parent.is_dir():
-        raise UserError(f"There is no folder {str(file.parent)!r} to write {file.name!r} into.")
+        raise UserError(f"The folder {str(file.parent)!r} for {file.name!r} does not exist.")
 
 
-def display(quiet: bool) -> Any:
-    from afgrl.progress import progress_bar
+def check_new_file(file: Path, force: bool) -> None:
+    if file.exists() and not force:
+        raise UserError(f"The file {str(file)!r} exists; use --force to replace it, or another --out.")
+
+
+def progress_display(quiet: bool) -> Any:
+    from afgrl.train.progress import progress_bar
 
     return None if quiet else progress_bar
 
 
-def found(source: str) -> str:
-    """Where a source is; of a folder that has a dataset's name it is said how to get at it."""
+def silent(line: str) -> None:
+    """Receives messages that nobody wants to see."""
+
+
+def find_source(source: str) -> str:
+    """An absolute path or a dataset's name; a folder that has the name of a dataset gets a hint."""
     from afgrl.data.sources import names
-    from afgrl.order import located
+    from afgrl.runs.spec import absolute_source
 
     if source in names() and Path(source).is_dir():
-        print(f"{source!r} is the dataset of that name; ./{source} is the folder.", file=sys.stderr)
-    return located(source)
-
-
-def file_options(
-    id_column: str | None, source: str | None, target: str | None, label: str | None, weight: str | None,
-    nodes: str | None, columns: list[str] | None, knn_graph: int | None, encoding: str | None,
-) -> Any:  # fmt: skip
-    """What was told about a user's own files."""
-    from afgrl.data.files.options import Options
-    from afgrl.order import located
-
-    nodes = nodes and located(nodes)
-    return Options(id_column, source, target, label, weight, nodes, tuple(columns or ()), knn_graph, encoding)
+        print(f"Using the dataset {source!r}; for the folder of that name write ./{source}.", file=sys.stderr)
+    return absolute_source(source)

@@ -2,94 +2,55 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
-from afgrl.cli.app import command, file_options, found, stdout
-from afgrl.cli.arguments import (
-    ColumnKinds,
-    DataDir,
-    Encoding,
-    IdColumn,
-    Json,
-    KnnGraph,
-    LabelColumn,
-    NodesFile,
-    Set,
-    Source,
-    SourceColumn,
-    TargetColumn,
-    WeightColumn,
-)
+from afgrl.cli.app import command, find_source, print_json, stdout
+from afgrl.cli.options import DataDir, Json, Set, Source, with_read_options
 
 
 @command
 def datasets(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List the datasets known by name, and where each would come from."""
-    from afgrl import tables
+    """List the datasets known by name, and which are available locally."""
+    from afgrl.cli import tables
     from afgrl.data import catalog
 
     rows = catalog(data_dir)
     if as_json:
-        print(json.dumps(rows, indent=1))
+        print_json(rows)
     else:
         stdout.print(tables.catalog(rows))
 
 
 @command
-def check(
-    source: Source,
-    id_column: IdColumn = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    label: LabelColumn = None,
-    weight: WeightColumn = None,
-    nodes: NodesFile = None,
-    columns: ColumnKinds = None,
-    knn_graph: KnnGraph = None,
-    encoding: Encoding = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """What is understood of a graph, what was repaired in it, and what looks suspicious."""
-    from afgrl import tables
+@with_read_options
+def check(source: Source, read: Any, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Show how a source is read: counts, what was fixed, and warnings."""
+    from afgrl.cli import tables
     from afgrl.data import load
-    from afgrl.data.check import check as examine
+    from afgrl.data.describe import describe_dataset
 
-    options = file_options(id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding)
-    answer = examine(load(found(source), data_dir=data_dir, options=options))
+    answer = describe_dataset(load(find_source(source), data_dir=data_dir, options=read))
     if as_json:
-        print(json.dumps(answer, indent=1))
+        print_json(answer)
     else:
         for table in tables.check(answer):
             stdout.print(table)
 
 
 @command
+@with_read_options
 def estimate(
-    source: Source,
-    assignments: Set = None,
-    id_column: IdColumn = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    label: LabelColumn = None,
-    weight: WeightColumn = None,
-    nodes: NodesFile = None,
-    columns: ColumnKinds = None,
-    knn_graph: KnnGraph = None,
-    encoding: Encoding = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
+    source: Source, read: Any, assignments: Set = None, data_dir: DataDir = None, as_json: Json = False
 ) -> None:
-    """Memory and time that training AFGRL would take on this machine, and the settings that fit."""
-    from afgrl import tables
-    from afgrl.config import from_assignments
+    """Estimate memory and time of training AFGRL on this machine, and the settings that fit."""
+    from afgrl.cli import tables
+    from afgrl.config import settings_from_assignments
+    from afgrl.cost.forecast import estimate_cost
     from afgrl.data import load
-    from afgrl.forecast import forecast
 
-    options = file_options(id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding)
-    dataset = load(found(source), data_dir=data_dir, options=options)
-    answer = forecast(dataset, from_assignments(assignments or []))
+    dataset = load(find_source(source), data_dir=data_dir, options=read)
+    answer = estimate_cost(dataset, settings_from_assignments(assignments or []))
     if as_json:
-        print(json.dumps(answer, indent=1))
+        print_json(answer)
     else:
         stdout.print(tables.forecast(answer))

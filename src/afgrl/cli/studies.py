@@ -8,40 +8,41 @@ from typing import Annotated
 
 import typer
 
-from afgrl.cli.app import check_folder, command, device_named, names_in, stderr, stdout
-from afgrl.cli.arguments import DataDir, Device, Json, Quiet, Recipe, Set
+from afgrl.cli.app import check_folder, command, device_of, split_names, stderr, stdout
+from afgrl.cli.options import DataDir, Device, Json, Quiet, Recipe, Set
 from afgrl.errors import AfgrlError
 
 
 @command
 def bench(
     datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
-    methods: Annotated[str, typer.Option("--methods", help="Names, separated by commas, or all; only epochs.")] = "",
+    methods: Annotated[
+        str, typer.Option("--methods", help="Time whole epochs of these methods: names separated by commas, or all.")
+    ] = "",
     recipe: Recipe = "paper",
     device: Device = "auto",
-    seconds: Annotated[float, typer.Option("--seconds", help="At most, for each figure.")] = 20.0,
+    seconds: Annotated[float, typer.Option("--seconds", help="Time limit for each measurement.")] = 20.0,
     assignments: Set = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Also keep the answer as JSON in this file.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Also write the results as JSON to this file.")] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """How fast an epoch is: the reference, the fast path and the limit of this device."""
-    from afgrl import tables
-    from afgrl.bench import DATASETS
-    from afgrl.bench import bench as measure
-    from afgrl.config import from_assignments
-    from afgrl.methods import methods as known_methods
-    from afgrl.writing import replace_file
+    """Measure the time of an epoch: reference, fast path, and the limit of this device."""
+    from afgrl.bench import DATASETS, run_bench
+    from afgrl.cli import tables
+    from afgrl.config import settings_from_assignments
+    from afgrl.methods import available_methods
+    from afgrl.runs.files import replace_file
 
-    names = names_in(datasets) or list(DATASETS)
-    chosen = list(known_methods()) if methods == "all" else names_in(methods)
+    names = split_names(datasets) or list(DATASETS)
+    chosen = list(available_methods()) if methods == "all" else split_names(methods)
     if out:
         check_folder(out)
-    answer = measure(
-        names, device_named(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds,
-        settings=from_assignments(assignments or []), methods=chosen,
-        say=(lambda line: None) if quiet else stderr.print,
+    answer = run_bench(
+        names, device_of(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds,
+        settings=settings_from_assignments(assignments or []), methods=chosen,
+        message=(lambda sentence: None) if quiet else stderr.print,
     )  # fmt: skip
     if out:
         replace_file(out, lambda file: file.write_text(json.dumps(answer, indent=1) + "\n"))
@@ -56,50 +57,61 @@ def bench(
 
 @command
 def reproduce(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="all, overview, claims, choice, table1 to 4, figure-…")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the results and the trainings.")] = Path("reproduction"),
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="all, overview, claims, best-epoch, table1, table2, table3, table4, datasets, figure-ratio, "
+            "figure-sensitivity, figure-ablation, figure-dimension or figure-tsne.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the results and of the run cache.")] = Path(
+        "reproduction"
+    ),
     datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
     methods: Annotated[str, typer.Option("--methods", help="Names, separated by commas.")] = "",
-    seeds: Annotated[int, typer.Option("--seeds", help="Trainings of each kind.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", help="Number of training seeds.")] = 1,
     grid_seeds: Annotated[
-        int | None, typer.Option("--grid-seeds", help="Trainings of each point of table 1 and the figures, if others.")
+        int | None,
+        typer.Option("--grid-seeds", help="Number of training seeds in table 1 and the figures; default: --seeds."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small and short, on the datasets named: to see it work.")
+        bool, typer.Option("--quick", help="Small models and few epochs, on the given datasets: a smoke test.")
     ] = False,
-    kept: Annotated[
-        bool, typer.Option("--kept", help="Train nothing; leave out what needs a training that is not there.")
+    cached_only: Annotated[
+        bool, typer.Option("--cached-only", help="Train nothing; leave out what needs a run that is not cached.")
     ] = False,
-    workers: Annotated[int, typer.Option("--workers", help="Trainings at a time; several GPUs take turns.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", help="Runs in parallel; several GPUs take turns.")] = 1,
     device: Device = "auto",
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """A table or figure of the paper, with ours beside it; trainings are kept and shared."""
+    """Compute a table or figure of the paper beside the published values; runs are cached and shared."""
     from afgrl.reproduce import layout, paper
-    from afgrl.reproduce import reproduce as make
+    from afgrl.reproduce.pipeline import reproduce_results
 
-    made = make(
-        what, out, device_named(device), datasets=names_in(datasets) or paper.DATASETS, methods=names_in(methods),
-        seeds=seeds, grid_seeds=grid_seeds, quick=quick, kept=kept, workers=workers, data_dir=data_dir,
-        say=(lambda line: None) if quiet else stderr.print,
+    results = reproduce_results(
+        what, out, device_of(device), datasets=split_names(datasets) or paper.DATASETS, methods=split_names(methods),
+        seeds=seeds, grid_seeds=grid_seeds, quick=quick, cached_only=cached_only, workers=workers, data_dir=data_dir,
+        message=(lambda sentence: None) if quiet else stderr.print,
     )  # fmt: skip
     if as_json:
-        print(json.dumps({"folder": str(out), "results": {name: len(result.tables) for name, result in made.items()}}))
+        counts = {name: len(result.tables) for name, result in results.items()}
+        print(json.dumps({"folder": str(out), "results": counts}))
         return
-    for result in made.values():
+    for result in results.values():
         for table in result.tables:
             stdout.print(layout.terminal(table))
         for note in result.notes:
             stdout.print(note, style="dim", highlight=False)
-    print(f"Tables, pictures and reproduction.html lie in {out}.")
+    print(f"Saved to {out}: tables, pictures and reproduction.html.")
 
 
 @command
 def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
     """What this machine has, and whether afgrl works on it."""
-    from afgrl import tables
+    from afgrl.cli import tables
     from afgrl.doctor import examine
 
     findings = examine(data_dir)

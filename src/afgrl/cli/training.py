@@ -1,8 +1,7 @@
-"""Commands that learn and judge: demo, fit, embed, evaluate."""
+"""Commands that train and evaluate: demo, fit, embed, evaluate."""
 
 from __future__ import annotations
 
-import functools
 import json
 import shlex
 import time
@@ -11,20 +10,26 @@ from typing import Annotated, Any
 
 import typer
 
-from afgrl.cli.app import check_folder, command, device_named, display, file_options, found, stderr, stdout
-from afgrl.cli.arguments import (
-    ColumnKinds,
+from afgrl.cli.app import (
+    check_folder,
+    check_new_file,
+    command,
+    device_of,
+    find_source,
+    message,
+    opened,
+    print_json,
+    progress_display,
+    silent,
+    stdout,
+)
+from afgrl.cli.options import (
     ConfigFile,
     DataDir,
     Device,
-    Encoding,
     Force,
-    IdColumn,
     Json,
-    KnnGraph,
-    LabelColumn,
     Method,
-    NodesFile,
     Out,
     Quiet,
     Recipe,
@@ -32,38 +37,36 @@ from afgrl.cli.arguments import (
     Seed,
     Set,
     Source,
-    SourceColumn,
-    Splits,
-    TargetColumn,
-    WeightColumn,
+    SplitsKind,
+    with_read_options,
 )
 from afgrl.errors import UserError
 
-# Names of files and nodes are shown as they are.
-_say = functools.partial(stderr.print, markup=False, emoji=False, highlight=False, style="dim")
-RESUMING = "--resume goes on with the run named by --out, with that run's own settings"
-WITH_RESUME = {"source", "out", "resume", "device", "data_dir", "as_json", "quiet"}
+RESUME_RULE = "--resume continues the run given by --out with that run's own settings"
+ALLOWED_WITH_RESUME = {"source", "out", "resume", "device", "data_dir", "as_json", "quiet"}
 
 
 @command
 def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet: Quiet = False) -> None:
-    """Learn vectors of handwritten digits and show what training bought; no network, under a minute."""
-    from afgrl import experiment
-    from afgrl.order import Order
+    """Embed handwritten digits and show the gain over untrained baselines; no network, under a minute."""
+    from afgrl.experiment.evaluation import evaluate_run
+    from afgrl.runs.spec import RunSpec
 
-    began = time.perf_counter()
-    run = _fit(Order("demo"), {}, out, device, quiet)
-    scores = experiment.evaluate(run.path, device_named(device))
+    started = time.perf_counter()
+    run = _fit(RunSpec("demo"), out, device, quiet)
+    scores = evaluate_run(run, device_of(device))
     _print_scores(scores, as_json, extra={"run": str(run.path)})
     if not as_json:
-        print(f"\nThe run lies in {run.path} ({time.perf_counter() - began:.0f} s in all). Next:")
-        print(f"  afgrl search {shlex.quote(str(run.path))} 0 -k 5     the digits most like digit number 0")
+        print(f"\nSaved to {run.path} ({time.perf_counter() - started:.0f} s in total). Next:")
+        print(f"  afgrl search {shlex.quote(str(run.path))} 0 -k 5     the digits most similar to digit number 0")
 
 
 @command
+@with_read_options
 def fit(
     context: typer.Context,
     source: Source,
+    read: Any,
     method: Method = "afgrl",
     recipe: Recipe = "default",
     out: Out = None,
@@ -72,138 +75,122 @@ def fit(
     seed: Seed = None,
     device: Device = "auto",
     data_dir: DataDir = None,
-    splits: Splits = "auto",
+    splits: SplitsKind = "auto",
     undirected: Annotated[bool, typer.Option("--undirected", help="WikiCS as an undirected graph.")] = False,
     evaluate_every: Annotated[
         int,
-        typer.Option("--evaluate-every", min=0, help="Epochs between evaluations for the paper's protocol."),
+        typer.Option("--evaluate-every", min=0, help="Epochs between evaluations, for best-epoch evaluation."),
     ] = 0,
-    id_column: IdColumn = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    label: LabelColumn = None,
-    weight: WeightColumn = None,
-    nodes: NodesFile = None,
-    columns: ColumnKinds = None,
-    knn_graph: KnnGraph = None,
-    encoding: Encoding = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the vectors of a graph's nodes and keep them in a run folder."""
-    from afgrl import config as settings
-    from afgrl import experiment
-    from afgrl.order import Order, located
+    """Learn the embeddings of a graph's nodes and save them in a run folder."""
+    from afgrl import config as configuration
+    from afgrl.runs.folder import HISTORY
+    from afgrl.runs.spec import EvaluationPlan, RunSpec, absolute_source
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     if resume:
-        if out is None:
-            raise UserError(f"{RESUMING}.")
-        _refuse_beside_resume(context)
-        if experiment.opened(out)[1].source not in (source, found(source)):
-            raise UserError(f"The run {str(out)!r} was trained on {experiment.opened(out)[1].source!r}.")
-        run = experiment.resume(out, device_named(device), data_dir=data_dir, display=display(quiet))
+        run = _resume(context, source, out, device, data_dir, quiet)
     else:
-        options = file_options(
-            id_column, source_column, target_column, label, weight, nodes, columns, knn_graph, encoding
-        )
-        directed = False if undirected else None
-        data_dir = data_dir and located(data_dir)
-        order = Order(found(source), method, recipe, data_dir, splits, directed, evaluate_every, options)
-        layers = settings.from_file(config) if config else {}
-        layers |= settings.from_assignments(assignments or [])
-        layers |= {} if seed is None else {"seed": seed}
-        run = _fit(order, layers, out, device, quiet, force=force)
-    last = run.lines("history.jsonl")[-1:]
-    answer = {
-        "run": str(run.path),
-        "seconds": round(time.perf_counter() - began, 2),
-        **(last[0] if last else {}),
-    }
+        settings = configuration.settings_from_file(config) if config else {}
+        settings |= configuration.settings_from_assignments(assignments or [])
+        settings |= {} if seed is None else {"seed": seed}
+        spec = RunSpec(
+            find_source(source), method, recipe, settings, data_dir and absolute_source(data_dir), splits,
+            False if undirected else None, EvaluationPlan(evaluate_every), read,
+        )  # fmt: skip
+        run = _fit(spec, out, device, quiet, force=force)
+    last = run.lines(HISTORY)[-1:]
+    seconds = round(time.perf_counter() - started, 2)
     if as_json:
-        print(json.dumps(answer))
+        print(json.dumps({"run": str(run.path), "seconds": seconds, **(last[0] if last else {})}))
     else:
-        then = "evaluate" if run.data().get("classes") else "report"
-        command_line = f"afgrl {then} {shlex.quote(str(run.path))}"
-        print(f"The run lies in {run.path} ({answer['seconds']} s). Next: {command_line}")
+        following = "evaluate" if run.data().get("classes") else "report"
+        print(f"Saved to {run.path} ({seconds} s). Next: afgrl {following} {shlex.quote(str(run.path))}")
+
+
+def _resume(
+    context: typer.Context, source: str, out: Path | None, device: str, data_dir: str | None, quiet: bool
+) -> Any:
+    from afgrl.experiment.training import resume
+
+    if out is None:
+        raise UserError(f"{RESUME_RULE}.")
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in ALLOWED_WITH_RESUME and given is not None and given.name == "COMMANDLINE":
+            raise UserError(f"{RESUME_RULE}, so {parameter.opts[0]} cannot be set.")
+    run = opened(out)
+    trained_on = run.spec().source
+    if trained_on not in (source, find_source(source), str(Path(source).expanduser().absolute())):
+        raise UserError(f"The run {str(out)!r} was trained on {trained_on!r}.")
+    return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet))
 
 
 @command
 def embed(
     run_path: RunPath,
     graph: Annotated[str | None, typer.Option("--graph", help="New nodes and edges; by default the run's own.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="A file; by default in the run folder.")] = None,
-    alone: Annotated[bool, typer.Option("--alone", help="Join no new node to one of the training.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="File; by default in the run folder.")] = None,
+    alone: Annotated[bool, typer.Option("--alone", help="Do not join the new graph with the training graph.")] = False,
     form: Annotated[
-        str | None, typer.Option("--format", help="parquet, csv, npy, npz or lance; by default as --out ends.")
+        str | None, typer.Option("--format", help="parquet, csv, npy, npz or lance; by default from --out.")
     ] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Vectors of a graph by a trained run, without training."""
-    from afgrl import experiment, vectors
-    from afgrl.order import short_name
+    """Write the vectors of a run in another format, or those of new nodes, without training."""
+    from afgrl.analysis.new_nodes import embed_new_nodes
+    from afgrl.runs import embeddings
+    from afgrl.runs.spec import short_name
 
     if alone and not graph:
-        raise UserError("--alone is about new nodes, which --graph names.")
-    run, order, _ = experiment.opened(run_path)
+        raise UserError("--alone needs new nodes, given by --graph.")
+    run = opened(run_path)
     ending = out.suffix.removeprefix(".") if out else ""
-    form = form or (ending if ending in vectors.FORMATS else "parquet")
+    form = form or (ending if ending in embeddings.FORMATS else "parquet")
     file = out or run.embedding_file(short_name(graph) if graph else None, form)
-    if file.exists() and not force and (out or graph):
-        raise UserError(f"The file {str(file)!r} exists; --force replaces it, --out names another.")
+    check_new_file(file, force or not (out or graph))
     check_folder(file)
-    vectors.check_format(form)
+    embeddings.check_format(form)
     if graph:
-        ids, tensor = experiment.embed_new(
-            run, order, graph, device_named(device), data_dir=data_dir, alone=alone, say=_say
-        )
-        rows = tensor.cpu().numpy()
-    else:  # as they were trained, wherever the source is by now
+        ids, vectors = embed_new_nodes(run, graph, device_of(device), data_dir=data_dir, alone=alone, message=message)
+        rows = vectors.cpu().numpy()
+    else:
         ids, rows = run.embedding()
-    changed = vectors.write(file, ids, rows, form)
-    answer = {"file": str(file), "nodes": rows.shape[0], "width": rows.shape[1], "ids_changed": changed}
+    changed = embeddings.write_vectors(file, ids, rows, form)
     if as_json:
-        print(json.dumps(answer))
+        print(json.dumps({"file": str(file), "nodes": len(rows), "width": rows.shape[1], "ids_changed": changed}))
         return
-    print(f"{answer['nodes']} vectors of width {answer['width']} in {file}")
+    print(f"Saved {len(rows)} vectors of width {rows.shape[1]} to {file}.")
     if changed:
-        print(f"Ids that a spreadsheet would compute, and now begin with an apostrophe: {changed:,}.")
+        print(f"Ids that a spreadsheet would evaluate as a formula, prefixed with an apostrophe: {changed:,}.")
 
 
 @command
 def evaluate(run_path: RunPath, device: Device = "auto", data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Classification, clustering and similarity scores of a run, beside what needs no training."""
-    from afgrl import experiment
+    """Evaluate a run on classification, clustering and similarity search, beside untrained baselines."""
+    from afgrl.experiment.evaluation import evaluate_run
 
-    _print_scores(experiment.evaluate(run_path, device_named(device), data_dir=data_dir), as_json)
-
-
-def _fit(
-    order: Any, settings: dict[str, Any], out: Path | None, device: str, quiet: bool, *, force: bool = False
-) -> Any:
-    from afgrl import experiment
-
-    say = None if quiet else _say
-    return experiment.fit(order, settings, out, device_named(device), force=force, display=display(quiet), say=say)
+    _print_scores(evaluate_run(opened(run_path), device_of(device), data_dir=data_dir), as_json)
 
 
-def _refuse_beside_resume(context: typer.Context) -> None:
-    """What a run was asked to be stands in its config.toml, and other words would go unheard."""
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        if parameter.name not in WITH_RESUME and source is not None and source.name == "COMMANDLINE":
-            raise UserError(f"{RESUMING}, and does not take {parameter.opts[0]}.")
+def _fit(spec: Any, out: Path | None, device: str, quiet: bool, *, force: bool = False) -> Any:
+    from afgrl.experiment.training import fit
+
+    say = silent if quiet else message
+    return fit(spec, out, device_of(device), force=force, display=progress_display(quiet), message=say)
 
 
 def _print_scores(scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any] | None = None) -> None:
-    from afgrl import tables
+    from afgrl.cli import tables
 
     if as_json:
-        print(json.dumps({**scores, **(extra or {})}, indent=1))
+        print_json({**scores, **(extra or {})})
     else:
         stdout.print(tables.scores(scores))

@@ -1,0 +1,114 @@
+"""Commands that answer questions about a run: search, cluster, report, explore, export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from afgrl.cli.app import check_folder, check_new_file, command, message, opened, print_json, silent, stdout
+from afgrl.cli.options import DataDir, Force, Json, Quiet, RunPath
+from afgrl.errors import UserError
+
+Map = Annotated[str, typer.Option("--map", help="2-D projection: tsne or pca.")]
+
+
+@command
+def search(
+    run_path: RunPath,
+    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Ids of nodes.")],
+    k: Annotated[int, typer.Option("-k", help="Number of neighbors.")] = 10,
+    index: Annotated[bool, typer.Option("--index", help="Use an approximate index; built at first use.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find the nodes most similar to the given ones."""
+    from afgrl.analysis.neighbors import find_similar
+    from afgrl.cli import tables
+
+    found = find_similar(opened(run_path), ids, k, index=index)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        for name, neighbors in found.items():
+            stdout.print(tables.neighbors(name, neighbors))
+    if index:
+        message(f"Found with an approximate index ({found.algorithm}); its recall is {found.recall:.1%}.")
+
+
+@command
+def cluster(
+    run_path: RunPath,
+    k: Annotated[str, typer.Option("-k", help="Number of clusters, or auto.")] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Seed of k-means.")] = 0,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Group similar nodes, and describe what distinguishes each group."""
+    from afgrl.analysis.clustering import cluster_run
+    from afgrl.cli import tables
+
+    if k != "auto" and not k.isdigit():
+        raise UserError(f"-k is a number of clusters or auto, not {k!r}.")
+    run = opened(run_path)
+    answer = cluster_run(run, None if k == "auto" else int(k), seed=seed, data_dir=data_dir)
+    if as_json:
+        print_json(answer)
+    else:
+        stdout.print(tables.clusters(answer))
+        print(f"Saved the cluster of each node to {run.clusters_file}.")
+
+
+@command
+def report(
+    run_paths: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; several are compared.")],
+    out: Annotated[Path | None, typer.Option("--out", help="HTML file; by default in the first run.")] = None,
+    projection: Map = "tsne",
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write one HTML file that shows a run or compares several; it needs no network."""
+    from afgrl.report import write_report
+
+    runs = [opened(path) for path in run_paths]
+    file = out or runs[0].report_file
+    check_new_file(file, force or not out)
+    check_folder(file)
+    write_report(runs, file, projection=projection, message=silent if quiet or as_json else message)
+    size = file.stat().st_size
+    answer = {"file": str(file), "runs": [str(run.path) for run in runs], "bytes": size}
+    print(json.dumps(answer) if as_json else f"Saved the report to {file} ({size / 2**20:.1f} MiB).")
+
+
+@command
+def explore(
+    run_path: RunPath,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+    projection: Map = "tsne",
+) -> None:
+    """Serve the report as a live page on this machine: search, filter, select, export."""
+    from afgrl.explore import serve
+
+    serve(opened(run_path), port=port, open_browser=browser, projection=projection, message=message)
+
+
+@command
+def export(
+    run_path: RunPath,
+    out: Annotated[Path | None, typer.Option("--out", help="File; by default model.onnx in the run folder.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Export the trained encoder to ONNX, for any number of nodes and edges."""
+    from afgrl.onnx import export_encoder
+
+    run = opened(run_path)
+    file = out or run.onnx_file
+    check_new_file(file, force or not out)
+    check_folder(file)
+    metadata = export_encoder(run, file)
+    answer = {"file": str(file), **metadata}
+    print(json.dumps(answer) if as_json else f"Saved the encoder of {metadata['method']} to {file}.")
