@@ -1,4 +1,4 @@
-"""What this machine has, and whether the package works on it."""
+"""Checks the installation: versions, device, folders, optional packages, and a short training run."""
 
 from __future__ import annotations
 
@@ -9,40 +9,47 @@ from typing import Any
 import torch
 
 from afgrl.config import resolve
-from afgrl.environment import environment
+from afgrl.data import cache_folder
 from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.ops.dispatch import is_fast, missing
-from afgrl.train import pick_device, start, train
+from afgrl.runs.environment import current_environment
+from afgrl.train.device import choose_device
+from afgrl.train.loop import training_loop
+from afgrl.train.state import initial_state
 
-# module → the extra that brings it
-OPTIONAL = {"faiss": "index", "fastapi": "explore", "onnxscript": "onnx", "pandas": "pandas", "lance": "lance"}
+# optional package → the extra that installs it
+EXTRAS = {"faiss": "index", "fastapi": "explore", "onnxscript": "onnx", "pandas": "pandas", "lance": "lance"}
 
 
 def examine(data_dir: str | None = None) -> dict[str, Any]:
-    """Versions, device, data and cache folders, optional parts, and a training of three epochs as proof."""
-    from afgrl.data import cache_folder
-
-    device = pick_device("auto")
-    report = environment(device)
-    report["data folder"] = data_dir or os.environ.get("AFGRL_DATA") or "none (--data-dir or AFGRL_DATA)"
+    """What this machine has, and under "works" whether a training run of three epochs succeeds."""
+    device = choose_device("auto")
+    report = current_environment(device)
+    report["data folder"] = data_dir or os.environ.get("AFGRL_DATA") or "none (set --data-dir or AFGRL_DATA)"
     report["cache folder"] = str(cache_folder())
     report["optional"] = {
-        module: "yes" if importlib.util.find_spec(module) else f"no (pip install 'afgrl[{extra}]')"
-        for module, extra in OPTIONAL.items()
+        package: "yes" if importlib.util.find_spec(package) else f"no (pip install 'afgrl[{extra}]')"
+        for package, extra in EXTRAS.items()
     }
-    lacking = missing(device) if device.type == "cuda" else "there is no GPU"
-    report["GPU kernels"] = f"no: {lacking}" if lacking else "yes" if is_fast() else "no: AFGRL_OPS=reference"
+    report["GPU kernels"] = _gpu_kernels(device)
     report["works"] = _trains(device)
     return report
 
 
+def _gpu_kernels(device: torch.device) -> str:
+    obstacle = missing(device) if device.type == "cuda" else "no GPU found"
+    if not obstacle and not is_fast():
+        obstacle = "AFGRL_OPS=reference"
+    return f"no: {obstacle}" if obstacle else "yes"
+
+
 def _trains(device: torch.device) -> bool:
-    """Three epochs on a ring of twelve nodes end with finite vectors."""
+    """Three epochs on a ring of twelve nodes give finite vectors."""
     ring = torch.arange(12)
     graph = Graph(torch.eye(12), torch.stack([ring, ring.roll(1)]))
-    config = resolve(method_class("afgrl").Config, {"epochs": 3, "n_components": 8, "predictor_width": 8})
-    config = config.adapted(graph)
-    state, inputs = start("afgrl", config, graph, device)
-    train(state, inputs)
-    return bool(torch.isfinite(state.method.represent(inputs)).all())
+    small = {"epochs": 3, "n_components": 8, "predictor_width": 8}
+    settings = resolve(method_class("afgrl").settings_class, small, graph=graph)
+    state, inputs = initial_state("afgrl", settings, graph, device)
+    training_loop(state, inputs)
+    return bool(torch.isfinite(state.method.embed(inputs)).all())

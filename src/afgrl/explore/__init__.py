@@ -1,4 +1,4 @@
-"""A run → a local web page: the report's page, with a server behind it."""
+"""A run → an interactive web page on this machine: the page of the report, with a server behind it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from afgrl.errors import UserError
-from afgrl.runs import Run
+from afgrl.runs.folder import Run
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["app", "serve"]
+__all__ = ["create_app", "serve"]
 
 
-def app(run: Run, *, map_name: str = "tsne", say: Callable[[str], None] = lambda line: None) -> FastAPI:
-    """The web application of a run; it answers only requests to this machine by its own name."""
+def create_app(run: Run, *, projection: str = "tsne", message: Callable[[str], Any] = lambda sentence: None) -> FastAPI:
+    """The web application of a run; it answers only requests that this machine sends to it under its own name."""
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise UserError(f"The explorer needs {' and '.join(missing)}; pip install 'afgrl[explore]' adds what it needs.")
-    from afgrl.explore.server import build
+        raise UserError(f"The explorer needs {' and '.join(missing)}: pip install 'afgrl[explore]'.")
+    from afgrl.explore.server import build_app
 
-    return build(run, map_name, say)
+    return build_app(run, projection, message)
 
 
 def serve(
@@ -33,33 +33,33 @@ def serve(
     *,
     port: int = 0,
     open_browser: bool = True,
-    map_name: str = "tsne",
-    say: Callable[[str], None] = lambda line: None,
+    projection: str = "tsne",
+    message: Callable[[str], Any] = lambda sentence: None,
 ) -> None:
-    """Answer on 127.0.0.1 until Ctrl-C; port 0 is a free one."""
-    application = app(run, map_name=map_name, say=say)
+    """Serve the explorer on 127.0.0.1 until Ctrl-C; port 0 chooses a free port."""
+    app = create_app(run, projection=projection, message=message)
     import uvicorn
 
-    with _listening(port) as door:
-        address = f"http://127.0.0.1:{door.getsockname()[1]}/"
-        say(f"The explorer is at {address} and ends with Ctrl-C.")
-        if open_browser:  # the door is open already, so that a quick browser waits there
+    with _listening_socket(port) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        message(f"The explorer runs at {address}; press Ctrl-C to stop it.")
+        if open_browser:  # the socket listens already, so a browser that connects before the server starts waits
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        config = uvicorn.Config(application, log_level="warning", access_log=False, server_header=False)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         try:
-            uvicorn.Server(config).run(sockets=[door])
+            uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:
-            say("The explorer has ended.")
+            message("The explorer has stopped.")
 
 
-def _listening(port: int) -> socket.socket:
-    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listening_socket(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        door.bind(("127.0.0.1", port))
-        door.listen()
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
     except (OSError, OverflowError) as error:
-        door.close()
+        listener.close()
         reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"Port {port} cannot be used: {reason}; --port 0 takes a free one.") from None
-    return door
+        raise UserError(f"Cannot use port {port}: {reason}; --port 0 chooses a free port.") from None
+    return listener

@@ -1,4 +1,4 @@
-"""What the explorer is asked about: ids that hold a text, the nearest nodes, a part of the table."""
+"""What the explorer answers about nodes: id search, nearest nodes, export of a selection."""
 
 from __future__ import annotations
 
@@ -17,52 +17,53 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError, unknown
-from afgrl.report.arrays import texts
-from afgrl.report.payload import table_with_cluster
-from afgrl.runs import Run
-from afgrl.vectors import FORMULA
+from afgrl.report.arrays import as_strings
+from afgrl.report.payload import node_table
+from afgrl.runs.embeddings import FORMULA
+from afgrl.runs.folder import Run
 
 Format = Literal["csv", "parquet"]
+MAX_QUOTED = 100  # characters of a wrong name that an error repeats
 
 
 class UnknownNode(UserError):
-    """There is no such id."""
+    """A request names an id that the run does not have."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The nodes of a run in memory; ids are text, as a page knows them."""
+    """The nodes of a run in memory; ids are strings, as in the page."""
 
     ids: list[str]
-    lowered: list[str]
-    rows: dict[str, int]
-    unit: Tensor  # [n, d] float32, rows of unit length
+    lowercase_ids: list[str]
+    rows: dict[str, int]  # id → row
+    unit: Tensor  # [n, d] float32, rows of length 1
     vectors: np.ndarray  # [n, d] float32
     table: pa.Table  # id, the user's columns, the cluster
 
     @classmethod
-    def of(cls, run: Run) -> Nodes:
-        found, vectors = run.embedding()
-        ids = [str(name) for name in found.tolist()]
-        rows = {name: row for row, name in enumerate(ids)}
+    def from_run(cls, run: Run) -> Nodes:
+        stored_ids, vectors = run.embedding()
+        ids = [str(node_id) for node_id in stored_ids.tolist()]
+        rows = {node_id: row for row, node_id in enumerate(ids)}
         unit = F.normalize(torch.from_numpy(vectors))
-        return cls(ids, [name.lower() for name in ids], rows, unit, vectors, table_with_cluster(run))
+        return cls(ids, [node_id.lower() for node_id in ids], rows, unit, vectors, node_table(run))
 
 
-def find(nodes: Nodes, text: str, limit: int) -> list[str]:
-    """Ids that are, begin with or hold a text, in this order; capitals do not matter."""
+def search_ids(nodes: Nodes, text: str, limit: int) -> list[str]:
+    """Ids that equal the text, then ids that start with it, then ids that contain it; case is ignored."""
     wanted = text.lower()
-    holding = [row for row, name in enumerate(nodes.lowered) if wanted in name]
-    exact = [row for row in holding if nodes.lowered[row] == wanted]
-    first = [row for row in holding if nodes.lowered[row].startswith(wanted)]
-    return [nodes.ids[row] for row in dict.fromkeys(exact + first + holding)][:limit]
+    containing = [row for row, node_id in enumerate(nodes.lowercase_ids) if wanted in node_id]
+    equal = [row for row in containing if nodes.lowercase_ids[row] == wanted]
+    starting = [row for row in containing if nodes.lowercase_ids[row].startswith(wanted)]
+    return [nodes.ids[row] for row in dict.fromkeys(equal + starting + containing)][:limit]
 
 
-def nearest(nodes: Nodes, name: str, k: int) -> list[dict[str, Any]]:
-    """The ``k`` nodes nearest to one by cosine, itself left out; all others if there are fewer."""
-    row = nodes.rows.get(name)
+def nearest_nodes(nodes: Nodes, node_id: str, k: int) -> list[dict[str, Any]]:
+    """The ``k`` nodes nearest to one by cosine similarity, without the node itself; all others if there are fewer."""
+    row = nodes.rows.get(node_id)
     if row is None:
-        raise UnknownNode(f"There is no node {name[:100]!r}.")
+        raise UnknownNode(f"Unknown node {node_id[:MAX_QUOTED]!r}.")
     similarity = nodes.unit @ nodes.unit[row]
     similarity[row] = -torch.inf
     found = torch.topk(similarity, min(k, len(nodes.ids) - 1))
@@ -70,60 +71,61 @@ def nearest(nodes: Nodes, name: str, k: int) -> list[dict[str, Any]]:
     return [{"row": other, "id": nodes.ids[other], "similarity": round(value, 6)} for other, value in pairs]
 
 
-def exported(
+def export_rows(
     nodes: Nodes, rows: Sequence[int], format: Format, *, columns: Sequence[str] | None = None, vectors: bool = False
 ) -> tuple[bytes, int]:
-    """A part of the table as a file, and how many cells a spreadsheet would have computed."""
-    place = np.asarray(rows, dtype=np.int64)
-    wrong = place[(place < 0) | (place >= len(nodes.ids))]
-    if len(wrong):
-        raise UserError(f"There is no row {wrong[0]}; the rows are 0 to {len(nodes.ids) - 1}.")
+    """Rows of the node table as a file, and the number of cells escaped so that a spreadsheet does not compute them."""
+    selected = np.asarray(rows, dtype=np.int64)
+    invalid = selected[(selected < 0) | (selected >= len(nodes.ids))]
+    if len(invalid):
+        raise UserError(f"Row {invalid[0]} does not exist; the rows are 0 to {len(nodes.ids) - 1}.")
     for name in columns or ():
         if name not in nodes.table.column_names[1:]:
-            raise unknown("column", name[:100], nodes.table.column_names[1:] or ["none"])
+            raise unknown("column", name[:MAX_QUOTED], nodes.table.column_names[1:] or ["none"])
     table = nodes.table.select(["id", *columns]) if columns is not None else nodes.table
-    table = table.take(pa.array(place))
-    chosen = nodes.vectors[place] if vectors else None
-    return _parquet(table, chosen) if format == "parquet" else _csv(table, chosen)
+    table = table.take(pa.array(selected))
+    chosen = nodes.vectors[selected] if vectors else None
+    return (_parquet_file(table, chosen), 0) if format == "parquet" else _csv_file(table, chosen)
 
 
-def _parquet(table: pa.Table, vectors: np.ndarray | None) -> tuple[bytes, int]:
+def _parquet_file(table: pa.Table, vectors: np.ndarray | None) -> bytes:
     if vectors is not None:
         lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-        table = _making_way(table, {"embedding"}).append_column("embedding", lists)
+        table = _without_names(table, {"embedding"}).append_column("embedding", lists)
     file = io.BytesIO()
     pq.write_table(table, file)
-    return file.getvalue(), 0
+    return file.getvalue()
 
 
-def _csv(table: pa.Table, vectors: np.ndarray | None) -> tuple[bytes, int]:
-    numbers = {} if vectors is None else {f"e{place}": pa.array(column) for place, column in enumerate(vectors.T)}
-    table = _making_way(table, numbers.keys())
-    guarded = [_guarded(column) for column in table.columns]
-    heads, changed_heads = _guarded(pa.chunked_array([pa.array(table.column_names, pa.string())]))
-    parts = {name: column for name, (column, _) in zip(heads.to_pylist(), guarded, strict=True)}
+def _csv_file(table: pa.Table, vectors: np.ndarray | None) -> tuple[bytes, int]:
+    dimensions = {} if vectors is None else {f"e{i}": pa.array(column) for i, column in enumerate(vectors.T)}
+    table = _without_names(table, dimensions.keys())
+    escaped = [_escape_formulas(column) for column in table.columns]
+    names, n_escaped_names = _escape_formulas(pa.chunked_array([pa.array(table.column_names, pa.string())]))
+    columns = {name: column for name, (column, _) in zip(names.to_pylist(), escaped, strict=True)}
     file = io.BytesIO()
-    csv.write_csv(pa.table(parts | numbers), file)
-    return file.getvalue(), changed_heads + sum(changed for _, changed in guarded)
+    csv.write_csv(pa.table(columns | dimensions), file)
+    return file.getvalue(), n_escaped_names + sum(n_escaped for _, n_escaped in escaped)
 
 
-def _making_way(table: pa.Table, wanted: Set[str]) -> pa.Table:
-    """The table with other names for the user's columns that are named as those of the vectors."""
-    taken = wanted | set(table.column_names)
+def _without_names(table: pa.Table, reserved: Set[str]) -> pa.Table:
+    """The table with its columns renamed where they have a reserved name, which the vectors use."""
+    taken = reserved | set(table.column_names)
 
-    def free(name: str) -> str:
-        return free(f"{name} (column)") if name in taken else name
+    def free_name(name: str) -> str:
+        return free_name(f"{name} (column)") if name in taken else name
 
-    return table.rename_columns([free(name) if name in wanted else name for name in table.column_names])
+    return table.rename_columns([free_name(name) if name in reserved else name for name in table.column_names])
 
 
-def _guarded(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
-    """Texts that a spreadsheet would compute get an apostrophe in front; numbers stay numbers."""
+def _escape_formulas(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
+    """A text that a spreadsheet would read as a formula gets a leading apostrophe; numbers stay numbers."""
     kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind):
         return column, 0
-    text = texts(column)
-    risky = pc.fill_null(pc.match_substring_regex(text, f"^[{''.join(FORMULA[:2])}\\-{''.join(FORMULA[3:])}]"), False)
-    changed = pc.sum(risky).as_py() or 0
-    quote, nothing = (pa.scalar(part, text.type) for part in ("'", ""))
-    return pc.if_else(risky, pc.binary_join_element_wise(quote, text, nothing), text), int(changed)
+    text = as_strings(column)
+    starts = "".join("\\-" if start == "-" else start for start in FORMULA)
+    formula = pc.fill_null(pc.match_substring_regex(text, f"^[{starts}]"), False)
+    n_formulas = pc.sum(formula).as_py() or 0
+    quote, separator = (pa.scalar(part, text.type) for part in ("'", ""))
+    return pc.if_else(formula, pc.binary_join_element_wise(quote, text, separator), text), int(n_formulas)

@@ -1,4 +1,4 @@
-"""A run's trained encoder as an ONNX file: the vectors of new nodes where there is no PyTorch."""
+"""The trained encoder of a run as an ONNX file: embeds new nodes without PyTorch."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ import torch
 
 import afgrl
 from afgrl.errors import UserError
-from afgrl.experiment import load_method
-from afgrl.runs import Run
-from afgrl.writing import replace_file
+from afgrl.experiment.model import load_method
+from afgrl.runs.files import replace_file
+from afgrl.runs.folder import Run
 
 OPSET = 20
 
 
-def export(run: Run, file: Path) -> dict[str, str]:
-    """Write the encoder of a run, and return what the file says of itself.
+def export_encoder(run: Run, file: Path) -> dict[str, str]:
+    """Write the encoder of a run to an ONNX file, and return the metadata stored in it.
 
-    Its inputs are ``x`` [nodes, features] float32 and ``edge_index`` [2, edges] int64, both directions and no
-    self-loops, as ``Graph.edge_index`` has them; where the training's edges had weights, ``edge_weight`` [edges]
-    float32 is a third. Its output is ``embedding`` [nodes, width]. Any graph of the same features will do, also one of
-    a single node or without an edge.
+    Inputs: ``x`` [nodes, features] float32 and ``edge_index`` [2, edges] int64, both directions without self-loops, as
+    in ``Graph.edge_index``; if the run was trained on weighted edges, also ``edge_weight`` [edges] float32. Output:
+    ``embedding`` [nodes, width]. The file accepts any graph with the same features, also one with a single node or
+    without edges.
     """
     try:
         import onnx
         import onnxscript  # noqa: F401
     except ImportError:
-        raise UserError("ONNX files need onnx and onnxscript: pip install 'afgrl[onnx]'.") from None
-    from afgrl.onnx.encoder import plain_encoder
+        raise UserError("The ONNX export needs onnx and onnxscript: pip install 'afgrl[onnx]'.") from None
+    from afgrl.onnx.encoder import exportable_encoder
 
     method = load_method(run, torch.device("cpu"))
-    encoder = plain_encoder(method).requires_grad_(False).eval()
-    model = _translated(encoder, method.size.n_features, weighted=run.learned_from_weights)
-    says = {
+    encoder = exportable_encoder(method).requires_grad_(False).eval()
+    weighted = bool(run.model_description()["weighted"])
+    model = _convert(encoder, method.size.n_features, weighted=weighted)
+    metadata = {
         "method": method.name,
         "afgrl": afgrl.__version__,
         "features": str(method.size.n_features),
-        "edge_index": "both directions, without self-loops",
+        "edge_index": "both directions, no self-loops",
     }
-    if run.learned_from_weights:
-        says["edge_weight"] = "above 0, the same in both directions"
-    model.metadata_props.update(says)
+    if weighted:
+        metadata["edge_weight"] = "positive, equal in both directions"
+    model.metadata_props.update(metadata)
 
     def write(path: Path) -> None:
         from onnxscript import ir
@@ -55,17 +56,17 @@ def export(run: Run, file: Path) -> dict[str, str]:
         onnx.checker.check_model(str(path), full_check=True)
 
     replace_file(file, write)
-    return says
+    return metadata
 
 
-def _translated(encoder: torch.nn.Module, n_features: int, *, weighted: bool) -> Any:
-    """The graph by PyTorch's exporter, for any number of nodes and edges."""
-    from afgrl.onnx.sums import TRANSLATION
+def _convert(encoder: torch.nn.Module, n_features: int, *, weighted: bool) -> Any:
+    """The ONNX graph, by PyTorch's exporter, for any number of nodes and edges."""
+    from afgrl.onnx.segments import TRANSLATION
 
     ring = torch.stack([torch.arange(11), torch.arange(11).roll(1)])
     example = torch.ones(11, n_features), torch.cat([ring, ring.flip(0)], dim=1), torch.ones(22)
     n_inputs = 3 if weighted else 2
-    with _quiet(), torch.no_grad():
+    with _silent(), torch.no_grad():
         program = torch.onnx.export(
             encoder,
             example[:n_inputs],
@@ -78,14 +79,14 @@ def _translated(encoder: torch.nn.Module, n_features: int, *, weighted: bool) ->
             verbose=False,
         )
     assert program is not None
-    for node in program.model.graph.all_nodes():  # each has the lines of source it came from
+    for node in program.model.graph.all_nodes():  # each node stores the source lines it came from
         node.metadata_props.clear()
     return program.model
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the exporter's notices about packages it could also have served."""
+def _silent() -> Iterator[None]:
+    """Suppresses the exporter's messages about optional packages that are not installed."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,5 +1,5 @@
-"""Runs → one HTML file that needs nothing but itself."""
+"""Runs → one self-contained HTML file."""
 
-from afgrl.report.page import report
+from afgrl.report.page import write_report
 
-__all__ = ["report"]
+__all__ = ["write_report"]

@@ -1,46 +1,54 @@
-"""The page: its parts put together, for one file or for a server."""
+"""Assembles the HTML page, as one file or for a server."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from afgrl.errors import UserError
 from afgrl.report.arrays import safe_json
-from afgrl.report.payload import names_of, payload
-from afgrl.runs import Run
-from afgrl.writing import replace_file
+from afgrl.report.payload import display_names, run_payload
+from afgrl.runs.files import replace_file
+from afgrl.runs.folder import Run
 
+# In loading order.
 SCRIPTS = (
-    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colors.js", "map.js", "touch.js", "charts.js", "node.js",
-    "sections.js", "scores.js", "live.js", "page.js",
+    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colors.js", "charts.js", "plot.js", "touch.js", "search.js",
+    "node.js", "legend.js", "sections.js", "training.js", "scores.js", "clusters.js", "explorer.js", "page.js",
 )  # fmt: skip
 STYLES = ("page.css",)
 
 
-def report(
-    runs: list[Run], out: Path, *, map_name: str = "tsne", say: Callable[[str], None] = lambda line: None
+def write_report(
+    runs: list[Run], out: Path, *, projection: str = "tsne", message: Callable[[str], Any] = lambda sentence: None
 ) -> Path:
-    """Write what there is to know about runs, side by side if several, into one file that opens without a network."""
+    """Write one HTML file that shows a run, or compares several; it opens without a network connection.
+
+    ``projection`` is ``tsne``, ``pca`` or one that was stored by ``Run.save_projection``.
+    """
     if not runs:
         raise UserError("A report needs at least one run.")
     if out.is_dir() or not out.parent.is_dir():
-        raise UserError(f"The report cannot be written to {str(out)!r}; name a file in a folder that exists.")
-    shown = [payload(run, name, map_name, say, neighbors=True) for run, name in zip(runs, names_of(runs), strict=True)]
-    text = one_file(safe_json({"live": False, "runs": shown}))
+        raise UserError(f"Cannot write the report to {str(out)!r}; name a file in an existing folder.")
+    payloads = [
+        run_payload(run, name, projection, message, neighbors=True)
+        for run, name in zip(runs, display_names(runs), strict=True)
+    ]
+    text = standalone_page(safe_json({"live": False, "runs": payloads}))
     replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
 
-def one_file(data: str) -> str:
-    """The page with everything inside. Its policy admits these very scripts and no request to anywhere."""
+def standalone_page(data: str) -> str:
+    """The page with everything inside. Its security policy allows exactly these scripts and no network request."""
     scripts = [f"\n{asset(name)}\n" for name in SCRIPTS]
-    hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
+    hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
-    return filled(
+    return _fill_template(
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         styles="".join(f"<style>\n{asset(name)}\n</style>" for name in STYLES),
         payload=f'<script type="application/json" id="payload">{data}</script>',
@@ -48,17 +56,22 @@ def one_file(data: str) -> str:
     )
 
 
-def served() -> str:
-    """The page for a server that has the other files beside it, and the data at ``payload.json``."""
-    return filled(
+def served_page() -> str:
+    """The page for a server that has the other files at ``/static/`` and the data at ``/payload.json``."""
+    return _fill_template(
         policy="",
-        styles=_lines(f'<link rel="stylesheet" href="/static/{name}">' for name in STYLES),
+        styles="\n".join(f'<link rel="stylesheet" href="/static/{name}">' for name in STYLES),
         payload="",
-        scripts=_lines(f'<script src="/static/{name}" defer></script>' for name in SCRIPTS),
+        scripts="\n".join(f'<script src="/static/{name}" defer></script>' for name in SCRIPTS),
     )
 
 
-def filled(**parts: str) -> str:
+def asset(name: str) -> str:
+    return (resources.files("afgrl.report") / "static" / name).read_text(encoding="utf-8")
+
+
+def _fill_template(**parts: str) -> str:
+    """``page.html`` with each ``<!-- name -->`` replaced. Data contains no placeholder: ``safe_json`` escapes ``<``."""
     text = asset("page.html")
     for name, part in parts.items():
         before, after = text.split(f"<!-- {name} -->")
@@ -66,13 +79,5 @@ def filled(**parts: str) -> str:
     return text
 
 
-def asset(name: str) -> str:
-    return (resources.files("afgrl.report") / "static" / name).read_text(encoding="utf-8")
-
-
-def _lines(words: Iterable[str]) -> str:
-    return "\n".join(words)
-
-
-def _hash(script: str) -> str:
+def _sha256(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

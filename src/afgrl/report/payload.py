@@ -1,108 +1,133 @@
-"""All that the page shows of a run, as JSON: for the report inside the file, for the explorer by request."""
+"""The JSON that the page shows for a run: inside the file of a report, or on request in the explorer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from afgrl.ops import knn
-from afgrl.order import command
-from afgrl.report.arrays import Json, packed, packed_column, packed_ids
-from afgrl.report.plane import plane
-from afgrl.runs import Run
-from afgrl.tables import BASELINES, COLUMNS
+from afgrl.analysis.projection import project_run
+from afgrl.evaluate.columns import BASELINES, COLUMNS
+from afgrl.ops.knn import nearest_neighbors
+from afgrl.report.arrays import Json, pack_array, pack_column, pack_ids
+from afgrl.runs.folder import HISTORY, Run
+from afgrl.runs.spec import RunSpec
 
-NEIGHBORS = 10
-CHARTED = ("accuracy", "nmi", "sim@10")  # one score of each task
-SHOWN_COLUMNS = 60  # of the user's: a page of a thousand is of no use, and large
-MOST = 32767  # similarities travel as int16: cosine times this
+N_NEIGHBORS = 10
+CHARTED = ("accuracy", "nmi", "sim@10")  # one score per task
+MAX_COLUMNS = 60  # of the user's columns; with a thousand the page would be large and hard to use
+SIMILARITY_SCALE = 32767  # similarities are sent as int16: cosine times this
 
 
-def payload(run: Run, name: str, map_name: str, say: Callable[[str], None], *, neighbors: bool) -> Json:
-    """Everything the page needs; ``neighbors`` adds the nearest nodes of every node, which takes time at n²."""
+def run_payload(run: Run, name: str, projection: str, message: Callable[[str], Any], *, neighbors: bool) -> Json:
+    """Everything the page needs; ``neighbors`` adds the nearest nodes of every node. Complexity of that: O(n²·d)."""
     ids, vectors = run.embedding()
-    points = plane(run, map_name, say)
-    config = run.config()
+    points = project_run(run, projection, message)
+    spec = run.spec()
     return {
         "name": name,
         "n": len(ids),
         "width": vectors.shape[1],
         "data": _data(run),
-        "order": config.get("run", {}),
-        "settings": config.get("settings", {}),
+        "spec": _spec(spec),
+        "settings": dict(spec.settings),
         "environment": run.environment(),
-        "command": command(run.path, config.get("run", {})),
-        "history": _history(run.lines("history.jsonl")),
+        "command": spec.command(run.path / "config.toml"),
+        "history": _history(run.lines(HISTORY)),
         "scores": _scores(run),
         "clusters": _clusters(run),
-        "map": {"name": map_name, "x": packed(points[:, 0]), "y": packed(points[:, 1])},
-        "ids": packed_ids(ids),
+        "projection": {"name": projection, "x": pack_array(points[:, 0]), "y": pack_array(points[:, 1])},
+        "ids": pack_ids(ids),
         "columns": _columns(run),
-        "neighbors": _neighbors(vectors, say) if neighbors else None,
+        "neighbors": _neighbors(vectors, message) if neighbors else None,
     }
 
 
-def table_with_cluster(run: Run) -> pa.Table:
-    """What is known of each node: ``id``, the user's columns, and the cluster last, where clusters were made."""
-    nodes, found = run.nodes(), run.clusters()
-    if found is None:
+def display_names(runs: list[Run]) -> list[str]:
+    """A short unique name per run: the name of its folder, with as many parent folders as needed."""
+    folders = [run.path.resolve() for run in runs]
+    for n_parts in range(1, max(len(folder.parts) for folder in folders) + 1):
+        names = ["/".join(folder.parts[-n_parts:]) for folder in folders]
+        if len(set(names)) == len(set(folders)):
+            break
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        names[position] = unique.encode("utf-8", "replace").decode("utf-8")  # a path can contain undecodable bytes
+    return names
+
+
+def node_table(run: Run) -> pa.Table:
+    """``id``, the user's columns, and last the cluster if the run has clusters."""
+    nodes, clusters = run.nodes(), run.clusters()
+    if clusters is None:
         return nodes
     name = "cluster" if "cluster" not in nodes.column_names else "afgrl cluster"
-    return nodes.append_column(name, pa.array(found[0], pa.int32()))
+    return nodes.append_column(name, pa.array(clusters[0], pa.int32()))
+
+
+def _spec(spec: RunSpec) -> Json:
+    """The spec without its settings, flat: ``evaluation.every``, ``read.id`` …; without unset options."""
+    values: Json = {}
+    for name, value in asdict(spec).items():
+        if name != "settings":
+            values |= (
+                {f"{name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {name: value}
+            )
+    return {name: value for name, value in values.items() if value not in (None, ())}
 
 
 def _columns(run: Run) -> list[Json]:
-    table, label = table_with_cluster(run), run.data().get("label")
-    clustered = run.clusters() is not None
-    found = []
-    for place, name in enumerate(table.column_names[1:], start=1):
-        own = clustered and place == table.num_columns - 1
-        role = "cluster" if own else "label" if name == label else ""
-        if place > SHOWN_COLUMNS and not role:
-            continue
-        found.append(packed_column(name, table.column(place), role=role, category=role != ""))
-    return found
+    table, label = node_table(run), run.data().get("label")
+    has_clusters = run.clusters() is not None
+    packed = []
+    for position, name in enumerate(table.column_names[1:], start=1):
+        is_cluster = has_clusters and position == table.num_columns - 1
+        role = "cluster" if is_cluster else "label" if name == label else ""
+        if position <= MAX_COLUMNS or role:
+            packed.append(pack_column(name, table.column(position), role=role, category=role != ""))
+    return packed
 
 
 def _data(run: Run) -> Json:
-    """What was understood of the source, and how much of it the page leaves out."""
+    """The description of the data with its ingest report, and a message if the page omits columns."""
     data, n_columns = run.data(), run.nodes().num_columns - 1
-    if n_columns <= SHOWN_COLUMNS:
+    if n_columns <= MAX_COLUMNS:
         return data
-    told = {"kind": "understood", "text": f"Of {n_columns:,} columns this page shows the first {SHOWN_COLUMNS}."}
-    return data | {"notes": [*data.get("notes", []), told]}
+    message = {"level": "info", "text": f"This page shows the first {MAX_COLUMNS} of {n_columns:,} columns."}
+    return data | {"messages": [*data.get("messages", []), message]}
 
 
 def _history(records: list[Json]) -> dict[str, list[Any]]:
-    """A list for each thing that was logged, None where it was not."""
+    """One list per logged value, with None for the epochs that did not log it."""
     names = dict.fromkeys(name for record in records for name in record)
     return {name: [record.get(name) for record in records] for name in names}
 
 
 def _clusters(run: Run) -> Json | None:
-    found = run.clusters()
-    return found[1] if found else None
+    clusters = run.clusters()
+    return clusters[1] if clusters else None
 
 
 def _scores(run: Run) -> Json | None:
-    """The rows of the table of scores: the trained vectors first, then what needs no training."""
+    """The rows of the score table: the trained vectors first, then the untrained baselines."""
     if not run.has_scores:
         return None
     stored = run.scores()
-    rows = [("trained", "trained", stored["label-free"])]
-    if stored.get("paper"):
-        rows.append(("paper", "trained, epoch picked with labels (paper)", stored["paper"]))
-    rows += [("baseline", BASELINES.get(name, name), parts) for name, parts in stored.get("baselines", {}).items()]
+    rows = [("trained", "trained, last epoch", stored["last-epoch"])]
+    if stored.get("best-epoch"):
+        rows.append(("best-epoch", "trained, best epoch", stored["best-epoch"]))
+    rows += [("baseline", BASELINES.get(name, name), tasks) for name, tasks in stored.get("baselines", {}).items()]
     return {
         "dataset": stored.get("dataset"),
         "splits": stored.get("splits"),
         "headings": [_heading(name, title) for _, name, title in COLUMNS],
-        "rows": [{"kind": kind, "name": name, "cells": _cells(parts)} for kind, name, parts in rows],
+        "rows": [{"kind": kind, "name": name, "cells": _cells(tasks)} for kind, name, tasks in rows],
     }
 
 
@@ -110,41 +135,23 @@ def _heading(name: str, title: str) -> Json:
     return {"title": title, "digits": 2 if name == "accuracy" else 4, "charted": name in CHARTED}
 
 
-def _cells(parts: Json) -> list[Json | None]:
-    """Mean, spread and number of values of each score; None for one that is not there."""
+def _cells(tasks: Json) -> list[Json | None]:
+    """Mean, standard deviation and number of values of each score; None for a score that was not computed."""
     cells = []
     for task, name, _ in COLUMNS:
-        score = parts.get(task, {}).get(name)
+        score = tasks.get(task, {}).get(name)
         cells.append(score and {"mean": score["mean"], "std": score["std"], "n": len(score["values"])})
     return cells
 
 
-def _neighbors(vectors: np.ndarray, say: Callable[[str], None]) -> Json:
+def _neighbors(vectors: np.ndarray, message: Callable[[str], Any]) -> Json:
     n = len(vectors)
-    k = min(NEIGHBORS, n - 1)
+    k = min(N_NEIGHBORS, n - 1)
     if k < 1:
-        return {"k": 0, "index": packed(np.zeros(0, np.int32)), "similarity": packed(np.zeros(0, np.int16))}
-    say(f"The {k} nearest of each of {n:,} nodes")
-    every = torch.from_numpy(vectors)
-    found = knn(every, every, k, diagonal="drop")
-    similarity = (found.similarity.clamp(-1, 1) * MOST).round().to(torch.int16)
-    return {"k": k, "index": packed(found.index.to(torch.int32).numpy()), "similarity": packed(similarity.numpy())}
-
-
-def names_of(runs: list[Run]) -> list[str]:
-    """A short name for each run, none twice: its folder, or as much of its path as it takes."""
-    folders = [run.path.resolve() for run in runs]
-    for parts in range(1, max(len(folder.parts) for folder in folders) + 1):
-        names = ["/".join(folder.parts[-parts:]) for folder in folders]
-        if len(set(names)) == len(set(folders)):
-            break
-    seen: dict[str, int] = {}
-    for place, name in enumerate(names):
-        seen[name] = seen.get(name, 0) + 1
-        names[place] = _written(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return names
-
-
-def _written(name: str) -> str:
-    """A path's name may hold bytes that are no text."""
-    return str(Path(name)).encode("utf-8", "replace").decode("utf-8")
+        return {"k": 0, "index": pack_array(np.zeros(0, np.int32)), "similarity": pack_array(np.zeros(0, np.int16))}
+    message(f"Computing the {k} nearest neighbors of {n:,} nodes.")
+    x = torch.from_numpy(vectors)
+    found = nearest_neighbors(x, x, k, diagonal="drop")
+    similarity = (found.similarity.clamp(-1, 1) * SIMILARITY_SCALE).round().to(torch.int16)
+    index = found.index.to(torch.int32)
+    return {"k": k, "index": pack_array(index.numpy()), "similarity": pack_array(similarity.numpy())}

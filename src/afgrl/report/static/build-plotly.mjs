@@ -1,4 +1,4 @@
-// Makes plotly-gl2d-strict.min.js inside an unpacked npm package plotly.js; README.md here says how.
+// Builds plotly-gl2d-strict.min.js inside the unpacked npm package plotly.js; README.md describes the steps.
 import { writeFileSync } from "node:fs";
 import { build } from "esbuild";
 import { environmentPlugin } from "esbuild-plugin-environment";
@@ -22,8 +22,8 @@ await build({
   bundle: true,
   minify: true,
   target: "es2016",
-  loader: { ".css": "empty" }, // of geographic maps, which are not in it
-  // What follows is as in the package's own esbuild-config.js.
+  loader: { ".css": "empty" }, // the style of geographic maps, which are not included
+  // The rest is copied from the package's esbuild-config.js.
   plugins: [glsl({ minify: true }), environmentPlugin({ NODE_DEBUG: false })],
   alias: { stream: "stream-browserify" },
   define: { global: "window", "define.amd": "false" },

@@ -1,41 +1,41 @@
 "use strict";
-// Charts of lines and of scores, in the page's own colors.
+// Line charts and dot charts, in the colors of the page.
 
-const CHART_OPTIONS = { displayModeBar: false, responsive: true, showTips: false, scrollZoom: false };
-const drawings = []; // drawn again when the page turns dark or light
+const CHART_CONFIG = { displayModeBar: false, responsive: true, showTips: false, scrollZoom: false };
+const chartDrawers = []; // called again when the color scheme changes
 
 function theme() {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
-    ink: color("ink"),
-    faint: color("faint"),
-    line: color("line"),
-    ground: color("ground"),
+    text: color("text"),
+    muted: color("muted"),
+    border: color("border"),
+    background: color("background"),
     accent: color("accent"),
   };
 }
 
-// Plotly reads tags, entities and %{names} in its texts; this is how they stay letters.
-function plotText(text) {
+// Escapes the tags, entities and %{names} that Plotly would interpret.
+function plotlyText(text) {
   return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/%\{/g, "% {");
 }
 
 function runColor(run) {
-  return PALETTE[run.place % PALETTE.length];
+  return PALETTE[run.index % PALETTE.length];
 }
 
-function axis(title, more = {}) {
-  const { faint, line } = theme();
+function axis(title, options = {}) {
+  const { muted, border } = theme();
   return {
-    title: { text: title, font: { size: 12, color: faint }, standoff: 8 },
-    tickfont: { size: 11, color: faint },
-    gridcolor: line,
-    linecolor: line,
+    title: { text: title, font: { size: 12, color: muted }, standoff: 8 },
+    tickfont: { size: 11, color: muted },
+    gridcolor: border,
+    linecolor: border,
     zeroline: false,
     automargin: true,
     fixedrange: true,
-    ...more,
+    ...options,
   };
 }
 
@@ -50,24 +50,24 @@ function chartLayout(xaxis, yaxis) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: "system-ui, sans-serif" },
-    hoverlabel: { bgcolor: theme().ground, font: { color: theme().ink }, bordercolor: theme().line },
+    hoverlabel: { bgcolor: theme().background, font: { color: theme().text }, bordercolor: theme().border },
   };
 }
 
-// Full numbers at 1, 2 and 5 of each power of ten; Plotly would write the 2 and the 5 alone.
-function powerTicks(values) {
-  const known = values.filter((value) => value > 0);
-  const low = Math.min(...known),
-    high = Math.max(...known);
+// A log axis labeled in full at 1, 2 and 5 times each power of ten; Plotly would label the 2 and the 5 with one digit.
+function logAxis(values) {
+  const positive = values.filter((value) => value > 0);
+  const low = Math.min(...positive),
+    high = Math.max(...positive);
   const ticks = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
     for (const digit of high / low > 300 ? [1] : [1, 2, 5]) ticks.push(Number(`${digit}e${power}`));
   }
-  return { type: "log", tickvals: ticks, ticktext: ticks.map(figure) };
+  return { type: "log", tickvals: ticks, ticktext: ticks.map(formatNumber) };
 }
 
-// `lines`: [{name, color, x, y, dash}]. The name of the chart is its accessible one.
-function lineChart(title, lines, xTitle, yTitle, more = {}) {
+// `lines`: [{name, color, x, y, dash}]; `title` is the accessible name of the chart.
+function lineChart(title, lines, xTitle, yTitle, yOptions = {}) {
   const holder = make("div", { class: "chart", role: "img", "aria-label": title });
   const traces = () =>
     lines.map((line) => ({
@@ -78,23 +78,23 @@ function lineChart(title, lines, xTitle, yTitle, more = {}) {
       connectgaps: true,
       marker: { size: 4 },
       line: { color: line.color, width: 2, dash: line.dash ?? "solid" },
-      hovertemplate: `${plotText(line.name)}<br>${xTitle} %{x}<br>${yTitle} %{y:.4~g}<extra></extra>`,
+      hovertemplate: `${plotlyText(line.name)}<br>${xTitle} %{x}<br>${yTitle} %{y:.4~g}<extra></extra>`,
     }));
-  const draw = () => Plotly.react(holder, traces(), chartLayout(axis(xTitle), axis(yTitle, more)), CHART_OPTIONS);
+  const draw = () => Plotly.react(holder, traces(), chartLayout(axis(xTitle), axis(yTitle, yOptions)), CHART_CONFIG);
   return { holder, draw };
 }
 
-// `rows`: [{name, color, mean, std, trained}], the first on top: a dot and its spread.
+// `rows`: [{name, color, mean, std, n, trained}] from top to bottom: a dot per mean, with an error bar if n > 1.
 function dotChart(title, rows, xTitle) {
   const holder = make("div", { class: "chart dots", role: "img", "aria-label": title });
   holder.style.height = `${70 + 26 * rows.length}px`;
-  const label = (row) => plotText(brief(row.name, 26));
+  const label = (row) => plotlyText(truncate(row.name, 26));
   const traces = () => [
     {
       type: "scatter",
       mode: "markers",
       x: rows.map((row) => row.mean),
-      y: rows.map((_, place) => place),
+      y: rows.map((_, index) => index),
       marker: {
         size: 10,
         color: rows.map((row) => row.color),
@@ -106,13 +106,13 @@ function dotChart(title, rows, xTitle) {
         array: rows.map((row) => (row.n > 1 ? row.std : null)),
         thickness: 1.5,
         width: 4,
-        color: theme().faint,
+        color: theme().muted,
       },
       hovertemplate: "%{x:.4~g}<extra></extra>",
     },
   ];
   const ticks = {
-    tickvals: rows.map((_, place) => place),
+    tickvals: rows.map((_, index) => index),
     ticktext: rows.map(label),
     range: [rows.length - 0.5, -0.5],
     showgrid: false,
@@ -120,25 +120,25 @@ function dotChart(title, rows, xTitle) {
   const draw = () => {
     const layout = chartLayout(
       axis(xTitle, { nticks: 5 }),
-      axis("", { ...ticks, tickfont: { size: 12, color: theme().ink } }),
+      axis("", { ...ticks, tickfont: { size: 12, color: theme().text } }),
     );
-    return Plotly.react(holder, traces(), layout, CHART_OPTIONS);
+    return Plotly.react(holder, traces(), layout, CHART_CONFIG);
   };
   return { holder, draw };
 }
 
-// A chart with a title and a sentence on what to look for.
-function panel(title, chart, sentence) {
-  drawings.push(chart.draw);
+// A chart with a title and a sentence that explains it.
+function panel(title, chart, explanation = null) {
+  chartDrawers.push(chart.draw);
   return make(
     "figure",
     { class: "panel" },
     make("figcaption", {}, title),
     chart.holder,
-    sentence ? make("p", { class: "note" }, sentence) : null,
+    explanation && make("p", { class: "note" }, explanation),
   );
 }
 
 function drawCharts() {
-  return Promise.all(drawings.map((draw) => draw()));
+  return Promise.all(chartDrawers.map((draw) => draw()));
 }

@@ -1,8 +1,8 @@
 "use strict";
-// How values become colors.
+// Maps the values of a column to colors.
 
-// The first six are Okabe and Ito's; the others were searched for, so that the nearest two of all twelve are as far
-// apart as the nearest two of those six, to eyes that lack any one kind of cone (tests/test_report.py measures it).
+// The first six are by Okabe and Ito. The others were chosen by search so that, for normal vision and for each kind of
+// color blindness, the closest two of all twelve differ as much as the closest two of those six (tests/report/test_colors.py).
 const PALETTE = [
   "#0072b2",
   "#e69f00",
@@ -17,10 +17,10 @@ const PALETTE = [
   "#aa408c",
   "#f5c95b",
 ];
-const OTHER = "#9a9a9a";
-const NOTHING = "#c4c4c4";
-const PLAIN = "#4a7fb5";
-// Viridis without its darkest tenth, which would be lost on a dark page.
+const OTHER_COLOR = "#9a9a9a";
+const MISSING_COLOR = "#c4c4c4";
+const SINGLE_COLOR = "#4a7fb5";
+// Viridis without its darkest tenth, which would not be visible on a dark page.
 const SCALE = [
   "#482475",
   "#414487",
@@ -33,54 +33,56 @@ const SCALE = [
   "#bddf26",
   "#fde725",
 ];
-const STEPS = 64;
+const SCALE_STEPS = 64;
+const SCALE_QUANTILES = [0.01, 0.99]; // a few outliers must not use up all colors
 
-function mix(first, second, share) {
+function mixColors(first, second, fraction) {
   const part = (color, at) => parseInt(color.slice(at, at + 2), 16);
-  const channel = (at) => Math.round(part(first, at) * (1 - share) + part(second, at) * share);
+  const channel = (at) => Math.round(part(first, at) * (1 - fraction) + part(second, at) * fraction);
   return `rgb(${channel(1)},${channel(3)},${channel(5)})`;
 }
 
-function scaleColor(share) {
-  const place = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
-  const below = Math.min(Math.floor(place), SCALE.length - 2);
-  return mix(SCALE[below], SCALE[below + 1], place - below);
+function scaleColor(fraction) {
+  const position = Math.min(Math.max(fraction, 0), 1) * (SCALE.length - 1);
+  const below = Math.min(Math.floor(position), SCALE.length - 2);
+  return mixColors(SCALE[below], SCALE[below + 1], position - below);
 }
 
-// A painting says the color of every node of every run: `bins[run][row]` is a place in `colors`.
-// `entries` is the legend of categories, `from` and `to` the ends of a scale.
-function paint(runs, name) {
-  const columns = runs.map((run) => columnNamed(run, name));
-  if (!columns.some(Boolean)) return paintPlain(runs);
-  const number = columns.every((column) => !column || column.kind === "number");
-  return number ? paintNumbers(runs, columns) : paintCategories(runs, columns);
+// A coloring assigns a color to every node of every run: `bins[run][row]` is an index into `colors`.
+// `entries` is the legend of a category; `low` and `high` are the ends of a numeric scale.
+function colorBy(runs, columnName) {
+  const columns = runs.map((run) => columnNamed(run, columnName));
+  if (!columns.some(Boolean)) return colorUniformly(runs);
+  const numeric = columns.every((column) => !column || column.kind === "number");
+  return numeric ? colorNumbers(runs, columns) : colorCategories(runs, columns);
 }
 
-function paintPlain(runs) {
-  return { kind: "plain", entries: [], colors: [PLAIN], bins: runs.map((run) => new Uint8Array(run.n)) };
+function colorUniformly(runs) {
+  return { kind: "uniform", entries: [], colors: [SINGLE_COLOR], bins: runs.map((run) => new Uint8Array(run.n)) };
 }
 
-function paintCategories(runs, columns) {
+function colorCategories(runs, columns) {
   const sizes = valueSizes(runs, columns);
-  const many = sizes.size > PALETTE.length;
+  const tooMany = sizes.size > PALETTE.length;
   let values = Array.from(sizes.keys());
-  if (many) values = values.sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, PALETTE.length - 1);
-  const entries = values.map((value, place) => ({ label: value, color: PALETTE[place], size: sizes.get(value) }));
-  if (many) entries.push({ label: `${count(sizes.size - values.length)} others`, color: OTHER, size: 0, other: true });
-  entries.push({ label: "no value", color: NOTHING, size: 0, nothing: true });
-  const placeOf = new Map(values.map((value, place) => [value, place]));
-  const bins = runs.map((run, place) => binsOf(run, columns[place], placeOf, entries.length));
-  for (const entry of entries) entry.size = 0;
-  for (const own of bins) for (const bin of own) entries[bin].size++;
+  if (tooMany) values = values.sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, PALETTE.length - 1);
+  const entries = values.map((value, bin) => ({ label: value, color: PALETTE[bin], size: 0 }));
+  if (tooMany)
+    entries.push({ label: `${formatCount(sizes.size - values.length)} others`, color: OTHER_COLOR, size: 0 });
+  entries.push({ label: "no value", color: MISSING_COLOR, size: 0 });
+  const binOf = new Map(values.map((value, bin) => [value, bin]));
+  const bins = runs.map((run, index) => categoryBins(run, columns[index], binOf, entries.length));
+  for (const runBins of bins) for (const bin of runBins) entries[bin].size++;
   return { kind: "category", entries, colors: entries.map((entry) => entry.color), bins };
 }
 
+// The number of nodes with each value, over all runs.
 function valueSizes(runs, columns) {
   const sizes = new Map();
-  columns.forEach((column, place) => {
+  columns.forEach((column, index) => {
     if (!column) return;
     for (const value of column.values ?? []) sizes.set(value, sizes.get(value) ?? 0);
-    for (let row = 0; row < runs[place].n; row++) {
+    for (let row = 0; row < runs[index].n; row++) {
       const value = cellText(column, row);
       if (value !== null) sizes.set(value, (sizes.get(value) ?? 0) + 1);
     }
@@ -88,42 +90,39 @@ function valueSizes(runs, columns) {
   return sizes;
 }
 
-function binsOf(run, column, placeOf, length) {
-  const other = length - 2;
-  const nothing = length - 1;
-  const bins = new Uint8Array(run.n).fill(nothing);
+// The last bin holds the nodes without a value, the one before it the values grouped as "others".
+function categoryBins(run, column, binOf, nBins) {
+  const bins = new Uint8Array(run.n).fill(nBins - 1);
   for (let row = 0; column && row < run.n; row++) {
     const value = cellText(column, row);
-    if (value !== null) bins[row] = placeOf.get(value) ?? other;
+    if (value !== null) bins[row] = binOf.get(value) ?? nBins - 2;
   }
   return bins;
 }
 
-function paintNumbers(runs, columns) {
-  const known = columns.flatMap((column) => (column ? [column.numbers] : []));
-  const [from, to, cutLow, cutHigh] = ends(known);
-  const colors = Array.from({ length: STEPS }, (_, step) => scaleColor(step / (STEPS - 1)));
-  const bins = runs.map((run, place) => {
-    const numbers = columns[place]?.numbers;
+function colorNumbers(runs, columns) {
+  const { low, high, clippedLow, clippedHigh } = scaleRange(
+    columns.flatMap((column) => (column ? [column.numbers] : [])),
+  );
+  const colors = Array.from({ length: SCALE_STEPS }, (_, step) => scaleColor(step / (SCALE_STEPS - 1)));
+  const bins = runs.map((run, index) => {
+    const numbers = columns[index]?.numbers;
     return Uint8Array.from({ length: run.n }, (_, row) => {
       const number = numbers ? numbers[row] : NaN;
-      if (Number.isNaN(number)) return STEPS;
-      return Math.round(Math.min(Math.max((number - from) / (to - from || 1), 0), 1) * (STEPS - 1));
+      if (Number.isNaN(number)) return SCALE_STEPS;
+      return Math.round(Math.min(Math.max((number - low) / (high - low || 1), 0), 1) * (SCALE_STEPS - 1));
     });
   });
-  return { kind: "number", entries: [], colors: [...colors, NOTHING], bins, from, to, cutLow, cutHigh };
+  return { kind: "number", entries: [], colors: [...colors, MISSING_COLOR], bins, low, high, clippedLow, clippedHigh };
 }
 
-// The scale ends at the first and the last hundredth of the values, so that a few far ones do not take all colors.
-function ends(arrays) {
-  const all = Float64Array.from(
+function scaleRange(arrays) {
+  const sorted = Float64Array.from(
     arrays.flatMap((numbers) => Array.from(numbers)).filter((number) => !Number.isNaN(number)),
-  );
-  if (!all.length) return [0, 0, false, false];
-  all.sort();
-  const at = (share) => all[Math.round(share * (all.length - 1))];
-  const low = at(0.01),
-    high = at(0.99);
-  if (low === high) return [all[0], all[all.length - 1], false, false];
-  return [low, high, low > all[0], high < all[all.length - 1]];
+  ).sort();
+  if (!sorted.length) return { low: 0, high: 0, clippedLow: false, clippedHigh: false };
+  const [min, max] = [sorted[0], sorted[sorted.length - 1]];
+  const [low, high] = SCALE_QUANTILES.map((share) => sorted[Math.round(share * (sorted.length - 1))]);
+  if (low === high) return { low: min, high: max, clippedLow: false, clippedHigh: false };
+  return { low, high, clippedLow: low > min, clippedHigh: high < max };
 }

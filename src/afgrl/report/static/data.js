@@ -1,7 +1,7 @@
 "use strict";
-// A run as the page knows it, opened from what Python packed.
+// Decodes the payload of a run, and answers questions about its nodes.
 
-const ARRAYS = {
+const ARRAY_TYPES = {
   uint8: Uint8Array,
   uint16: Uint16Array,
   int16: Int16Array,
@@ -9,42 +9,44 @@ const ARRAYS = {
   float32: Float32Array,
   float64: Float64Array,
 };
-const SIMILARITY_SCALE = 32767;
+const SIMILARITY_SCALE = 32767; // as in payload.py
+const MAX_SUGGESTIONS = 12;
 
-function unpack(packed) {
+function decodeArray(packed) {
   const text = atob(packed.base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return new ARRAYS[packed.type](bytes.buffer);
+  return new ARRAY_TYPES[packed.type](bytes.buffer);
 }
 
-function openRun(raw, place) {
+// `index` is the position of the run in the page.
+function decodeRun(raw, index) {
   return {
     ...raw,
-    place,
-    x: unpack(raw.map.x),
-    y: unpack(raw.map.y),
-    ids: Array.isArray(raw.ids) ? raw.ids : Array.from(unpack(raw.ids), String),
-    columns: raw.columns.map(openColumn),
+    index,
+    x: decodeArray(raw.projection.x),
+    y: decodeArray(raw.projection.y),
+    ids: Array.isArray(raw.ids) ? raw.ids : Array.from(decodeArray(raw.ids), String),
+    columns: raw.columns.map(decodeColumn),
     neighbors: raw.neighbors && {
       k: raw.neighbors.k,
-      index: unpack(raw.neighbors.index),
-      similarity: unpack(raw.neighbors.similarity),
+      index: decodeArray(raw.neighbors.index),
+      similarity: decodeArray(raw.neighbors.similarity),
     },
-    rows: null,
+    rows: null, // id → row, built by rowOf
   };
 }
 
-function openColumn(raw) {
-  if (raw.kind === "number") return { ...raw, numbers: unpack(raw.numbers) };
-  return { ...raw, codes: unpack(raw.codes) };
+function decodeColumn(raw) {
+  if (raw.kind === "number") return { ...raw, numbers: decodeArray(raw.numbers) };
+  return { ...raw, codes: decodeArray(raw.codes) };
 }
 
-// The text of a cell, or null where there is no value.
+// The text of a cell, or null if the value is missing.
 function cellText(column, row) {
   if (column.kind === "number") {
     const number = column.numbers[row];
-    return Number.isNaN(number) ? null : figure(number);
+    return Number.isNaN(number) ? null : formatNumber(number);
   }
   return column.values[column.codes[row]] ?? null;
 }
@@ -53,53 +55,53 @@ function columnNamed(run, name) {
   return run.columns.find((column) => column.name === name);
 }
 
-// The row of an id, or undefined. The table of all ids is made when it is first needed.
+// The row of an id, or undefined.
 function rowOf(run, id) {
-  run.rows ??= new Map(run.ids.map((own, row) => [own, row]));
+  run.rows ??= new Map(run.ids.map((runId, row) => [runId, row]));
   return run.rows.get(id);
 }
 
-// Ids that are, begin with or hold a text, in this order.
-function findIds(run, text, most) {
+// Ids that equal the text, then ids that start with it, then ids that contain it; case is ignored.
+function searchIds(run, text) {
   const wanted = text.toLowerCase();
-  const found = [[], [], []];
+  const [equal, starting, containing] = [[], [], []];
   for (const id of run.ids) {
     const at = id.toLowerCase().indexOf(wanted);
     if (at < 0) continue;
-    const rank = at > 0 ? 2 : id.length > wanted.length ? 1 : 0;
-    if (found[rank].length < most) found[rank].push(id);
-    if (found[1].length === most && found[0].length) break;
+    const matches = at > 0 ? containing : id.length > wanted.length ? starting : equal;
+    if (matches.length < MAX_SUGGESTIONS) matches.push(id);
+    if (starting.length === MAX_SUGGESTIONS && equal.length) break;
   }
-  return found.flat().slice(0, most);
+  return [...equal, ...starting, ...containing].slice(0, MAX_SUGGESTIONS);
 }
 
 function storedNeighbors(run, row) {
   const { k, index, similarity } = run.neighbors;
-  return Array.from({ length: k }, (_, place) => ({
-    row: index[row * k + place],
-    similarity: similarity[row * k + place] / SIMILARITY_SCALE,
+  return Array.from({ length: k }, (_, rank) => ({
+    row: index[row * k + rank],
+    similarity: similarity[row * k + rank] / SIMILARITY_SCALE,
   }));
 }
 
-// Where answers about nodes come from: the file itself, or the server that made the page.
-const STORED = {
-  find: async (run, text) => findIds(run, text, 12),
+// A report answers from its own payload, the explorer from its server.
+const STORED_SOURCE = {
+  search: async (run, text) => searchIds(run, text),
   nearest: async (run, row) => storedNeighbors(run, row),
 };
 
-const SERVER = {
-  find: async (run, text) => (await ask("/api/search", { text })).ids,
-  nearest: async (run, row, k) => (await ask("/api/neighbors", { id: run.ids[row], k })).neighbors,
+const SERVER_SOURCE = {
+  search: async (run, text) => (await fetchJson("/api/search", { text })).ids,
+  nearest: async (run, row, k) => (await fetchJson("/api/neighbors", { id: run.ids[row], k })).neighbors,
 };
 
-async function ask(path, parameters = {}) {
-  const answer = await fetch(`${path}?${new URLSearchParams(parameters)}`);
-  const body = await answer.json();
-  if (!answer.ok) throw new Error(body.error);
+async function fetchJson(path, parameters = {}) {
+  const response = await fetch(`${path}?${new URLSearchParams(parameters)}`);
+  const body = await response.json();
+  if (!response.ok) throw new Error(body.error);
   return body;
 }
 
 async function loadPayload() {
-  const inside = byId("payload");
-  return inside ? JSON.parse(inside.textContent) : ask("/payload.json");
+  const embedded = byId("payload");
+  return embedded ? JSON.parse(embedded.textContent) : fetchJson("/payload.json");
 }

@@ -1,5 +1,5 @@
 "use strict";
-// Elements are made here and nowhere else. Strings become text nodes, so nothing that comes from data is ever markup.
+// Creates all elements. Strings become text nodes, so data is never parsed as HTML.
 
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -15,53 +15,60 @@ function byId(id) {
   return document.getElementById(id);
 }
 
-function button(text, attributes, pressed) {
-  return make("button", { type: "button", ...attributes, click: pressed }, text);
+function button(text, attributes, onClick) {
+  return make("button", { type: "button", ...attributes, click: onClick }, text);
 }
 
-// A table of strings and elements, without a head if `heads` is null; cells of `numeric` columns stand to the right.
-function table(heads, rows, numeric = () => false) {
-  const cell = (tag) => (content, place) =>
-    make(tag, { class: numeric(place) ? "number" : null, scope: tag === "th" ? "col" : null }, content ?? "–");
+function colorDot(color) {
+  const dot = make("span", { class: "swatch" });
+  dot.style.background = color;
+  return dot;
+}
+
+// A table of strings and elements; `headings` can be null. Columns for which `isNumeric(index)` are right-aligned.
+function table(headings, rows, isNumeric = () => false) {
+  const cell = (tag) => (content, index) =>
+    make(tag, { class: isNumeric(index) ? "number" : null, scope: tag === "th" ? "col" : null }, content ?? "–");
   return make(
     "div",
     { class: "wide" },
     make(
       "table",
       {},
-      heads && make("thead", {}, make("tr", {}, heads.map(cell("th")))),
+      headings && make("thead", {}, make("tr", {}, headings.map(cell("th")))),
       make(
         "tbody",
         {},
-        rows.map((row) => make("tr", { class: row.look ?? null }, (row.cells ?? row).map(cell("td")))),
+        rows.map((row) => make("tr", { class: row.class ?? null }, (row.cells ?? row).map(cell("td")))),
       ),
     ),
   );
 }
 
-function count(number) {
+function formatCount(number) {
   return Number(number).toLocaleString("en");
 }
 
-// A number as people write it: six digits at most, whole ones whole.
-function figure(number) {
+// At most six significant digits; integers in full.
+function formatNumber(number) {
   if (number === null || Number.isNaN(number)) return "–";
   if (Number.isInteger(number)) return String(number);
   const size = Math.abs(number);
   return size >= 1e6 || size < 1e-4 ? number.toExponential(3) : String(Number(number.toPrecision(6)));
 }
 
-function brief(text, most = 60) {
-  const letters = Array.from(text);
-  return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";
+function truncate(text, maxLength = 60) {
+  const characters = Array.from(text);
+  return characters.length <= maxLength ? text : characters.slice(0, maxLength - 1).join("") + "…";
 }
 
 function plural(number, word) {
-  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+  return `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
 }
 
-function complain(sentence) {
-  const trouble = byId("trouble");
-  trouble.textContent = sentence;
-  trouble.hidden = !sentence;
+// An empty sentence hides the error.
+function showError(sentence) {
+  const box = byId("error");
+  box.textContent = sentence;
+  box.hidden = !sentence;
 }

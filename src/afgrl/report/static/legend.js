@@ -1,0 +1,70 @@
+"use strict";
+// Colors and the legend: which column colors the nodes, and which of its values are shown.
+
+async function recolor(columnName, only = null) {
+  page.color = columnName;
+  page.only = only;
+  byId("color").value = columnName;
+  page.hiddenBins.clear();
+  page.coloring = colorBy(page.runs, columnName);
+  await redraw();
+}
+
+function colorChoices() {
+  const names = [...new Set(page.runs.flatMap((run) => run.columns.map((column) => column.name)))];
+  return [...names.map((name) => [name, truncate(name, 40)]), ["", "nothing"]];
+}
+
+// The label if there is one, else the cluster, else the first column.
+function defaultColor() {
+  const columns = page.runs.flatMap((run) => run.columns);
+  const withRole = (role) => columns.find((column) => column.role === role);
+  return (withRole("label") ?? withRole("cluster") ?? columns[0])?.name ?? "";
+}
+
+function renderLegend() {
+  const { coloring } = page;
+  if (coloring.kind === "number") return byId("legend").replaceChildren(...scaleLegend(coloring));
+  const showAll = page.only ? [button(`${page.only.label}: show all`, {}, () => recolor(page.color))] : [];
+  const entries = coloring.entries.flatMap((entry, bin) => (entry.size ? [legendEntry(entry, bin)] : []));
+  byId("legend").replaceChildren(...showAll, ...entries);
+}
+
+function scaleLegend(coloring) {
+  const bar = make("span", { class: "scale", "aria-hidden": "true" });
+  bar.style.background = `linear-gradient(to right, ${SCALE.join(",")})`;
+  const low = (coloring.clippedLow ? "≤ " : "") + formatNumber(coloring.low),
+    high = (coloring.clippedHigh ? "≥ " : "") + formatNumber(coloring.high);
+  return [make("span", {}, low), bar, make("span", {}, high)];
+}
+
+function legendEntry(entry, bin) {
+  return button(
+    [
+      colorDot(entry.color),
+      make("span", { class: "label" }, truncate(entry.label, 28)),
+      page.runs.length > 1 ? "" : make("span", { class: "note" }, formatCount(entry.size)),
+    ],
+    { class: "entry", "aria-pressed": String(!page.hiddenBins.has(bin)), title: "Show or hide these nodes" },
+    () => toggleBin(bin),
+  );
+}
+
+function toggleBin(bin) {
+  if (!page.hiddenBins.delete(bin)) page.hiddenBins.add(bin);
+  return redraw();
+}
+
+// Shows one cluster alone, also one that the legend groups under "others".
+async function isolateCluster(run, cluster) {
+  const column = run.columns.find(({ role }) => role === "cluster");
+  const code = column.values.indexOf(cluster);
+  const passes = (row) => column.codes[row] === code;
+  await recolor(column.name, { run, label: `Only cluster ${cluster}`, passes });
+  byId("projection").scrollIntoView();
+}
+
+function isVisible(plot, row) {
+  if (page.only?.run === plot.run && !page.only.passes(row)) return false;
+  return !page.hiddenBins.has(page.coloring.bins[plot.run.index][row]) && page.passesFilters(row);
+}

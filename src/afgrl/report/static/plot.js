@@ -1,0 +1,194 @@
+"use strict";
+// The interactive plot of a run's 2-D projection. Plotly draws the points; rings, tooltip and tools are drawn here.
+
+const MAX_TOOLTIP_COLUMNS = 8;
+const PLOT_CONFIG = {
+  scrollZoom: true,
+  displayModeBar: false,
+  responsive: true,
+  showTips: false,
+  doubleClick: false,
+  plotGlPixelRatio: Math.min(2, window.devicePixelRatio || 1),
+};
+
+// `events` has click(row) and selected(rows or null). Plotly draws into `holder`; marks are placed in `overlay`.
+// `shown` are the drawn rows, in drawing order.
+function createPlot(run, holder, overlay, events) {
+  const shown = Int32Array.from(run.ids.keys());
+  const plot = { run, holder, overlay, events, shown, tool: "pan", drawn: false, marks: [], fullView: fullView(run) };
+  listenToTouch(plot);
+  return plot;
+}
+
+function fullView(run) {
+  const range = (values) => {
+    let low = Infinity,
+      high = -Infinity;
+    for (const value of values) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    const margin = (high - low || 1) * 0.04;
+    return [low - margin, high + margin];
+  };
+  return { x: range(run.x), y: range(run.y) };
+}
+
+function pointSize(plot) {
+  const { n } = plot.run;
+  const size = n < 2500 ? 7 : n < 10000 ? 5 : n < 50000 ? 3.5 : 2.5;
+  return plot.holder.clientWidth < 500 ? size * 0.7 : size;
+}
+
+function plotLayout(plot) {
+  const hidden = { visible: false, showspikes: false };
+  return {
+    dragmode: plot.tool,
+    hovermode: "closest",
+    hoverdistance: 14,
+    showlegend: false,
+    margin: { l: 0, r: 0, t: 0, b: 0 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    xaxis: { ...hidden, range: plot.fullView.x },
+    yaxis: { ...hidden, range: plot.fullView.y, scaleanchor: "x", scaleratio: 1 },
+    newselection: { line: { color: theme().accent, width: 2, dash: "solid" } },
+  };
+}
+
+async function drawPlot(plot, coloring) {
+  const { run, shown } = plot;
+  const bins = coloring.bins[run.index];
+  const x = Float32Array.from(shown, (row) => run.x[row]);
+  const y = Float32Array.from(shown, (row) => run.y[row]);
+  const colors = Array.from(shown, (row) => coloring.colors[bins[row]]);
+  if (plot.drawn) {
+    await Plotly.restyle(plot.holder, { x: [x], y: [y], "marker.color": [colors], selectedpoints: null }, [0]);
+    await Plotly.relayout(plot.holder, { selections: [] });
+    return;
+  }
+  const trace = {
+    type: "scattergl",
+    mode: "markers",
+    x,
+    y,
+    marker: { size: pointSize(plot), color: colors, opacity: 0.85, line: { width: 0 } },
+    hoverinfo: "none",
+    unselected: { marker: { opacity: 0.14 } },
+  };
+  plot.drawn = true;
+  await Plotly.newPlot(plot.holder, [trace], plotLayout(plot), PLOT_CONFIG);
+  listenToPlotly(plot);
+  placeMarks(plot);
+}
+
+// Browsers limit the number of WebGL canvases, so a page with many plots keeps only the visible ones drawn.
+function erasePlot(plot) {
+  if (plot.drawn) Plotly.purge(plot.holder);
+  plot.drawn = false;
+}
+
+function listenToPlotly(plot) {
+  const { holder } = plot;
+  const rowOfPoint = (point) => plot.shown[point.pointIndex];
+  holder.on("plotly_hover", (event) => showTooltip(plot.run, rowOfPoint(event.points[0]), event.event));
+  holder.on("plotly_unhover", hideTooltip);
+  holder.on("plotly_relayouting", () => {
+    hideTooltip();
+    placeMarks(plot);
+  });
+  holder.on("plotly_afterplot", () => placeMarks(plot));
+  holder.on("plotly_click", (event) => {
+    hideTooltip(); // on a touch screen no other event hides it
+    if (!plot.pinching) plot.events.click(rowOfPoint(event.points[0]));
+  });
+  holder.on("plotly_selected", (event) => {
+    if (event) plot.events.selected(Array.from(event.points, rowOfPoint));
+  });
+  holder.on("plotly_deselect", () => plot.events.selected(null));
+  holder.on("plotly_doubleclick", () => plot.pinching || resetView(plot));
+}
+
+// A ring and a label at the chosen node, and smaller rings at its nearest nodes. They are in the overlay, so that
+// choosing a node does not redraw all points.
+function markNodes(plot, row, neighbors) {
+  const size = pointSize(plot);
+  const ring = (at, kind, diameter) => {
+    const element = make("span", { class: `ring ${kind}` });
+    element.style.width = element.style.height = `${diameter}px`;
+    return { at, element };
+  };
+  plot.marks = neighbors.map((neighbor) => ring(neighbor.row, "near", size + 6));
+  if (row !== null) {
+    plot.marks.push(ring(row, "chosen", size + 12));
+    plot.marks.push({ at: row, element: make("span", { class: "tag" }, truncate(plot.run.ids[row], 30)) });
+  }
+  plot.overlay.replaceChildren(...plot.marks.map((mark) => mark.element));
+  placeMarks(plot);
+}
+
+function placeMarks(plot) {
+  if (!plot.drawn) return;
+  const { x, y } = currentView(plot);
+  for (const { at, element } of plot.marks) {
+    element.style.left = `${(100 * (plot.run.x[at] - x[0])) / (x[1] - x[0])}%`;
+    element.style.top = `${(100 * (y[1] - plot.run.y[at])) / (y[1] - y[0])}%`;
+  }
+}
+
+function currentView(plot) {
+  const { xaxis, yaxis } = plot.holder._fullLayout;
+  return { x: xaxis.range.slice(), y: yaxis.range.slice() };
+}
+
+function setView(plot, x, y) {
+  return Plotly.relayout(plot.holder, { "xaxis.range": x, "yaxis.range": y });
+}
+
+function resetView(plot) {
+  return plot.drawn && setView(plot, plot.fullView.x.slice(), plot.fullView.y.slice());
+}
+
+function zoomBy(plot, factor) {
+  const { x, y } = currentView(plot);
+  const scaled = ([low, high]) => {
+    const middle = (low + high) / 2,
+      half = ((high - low) / 2) * factor;
+    return [middle - half, middle + half];
+  };
+  return setView(plot, scaled(x), scaled(y));
+}
+
+// Moves the view to a node that is outside of it.
+function reveal(plot, row) {
+  if (!plot.drawn) return;
+  const { x, y } = currentView(plot);
+  const isInside = (value, [low, high]) => value > low && value < high;
+  const centered = (value, [low, high]) => [value - (high - low) / 2, value + (high - low) / 2];
+  const [atX, atY] = [plot.run.x[row], plot.run.y[row]];
+  if (!isInside(atX, x) || !isInside(atY, y)) setView(plot, centered(atX, x), centered(atY, y));
+}
+
+function setTool(plot, tool) {
+  plot.tool = tool;
+  if (plot.drawn) Plotly.relayout(plot.holder, { dragmode: tool });
+}
+
+function showTooltip(run, row, pointer) {
+  const tooltip = byId("tooltip");
+  const cells = run.columns.slice(0, MAX_TOOLTIP_COLUMNS).flatMap((column) => {
+    const text = cellText(column, row);
+    return text === null ? [] : [make("dt", {}, truncate(column.name, 24)), make("dd", {}, truncate(text, 60))];
+  });
+  tooltip.replaceChildren(make("strong", {}, truncate(run.ids[row], 60)), make("dl", {}, cells));
+  tooltip.hidden = false;
+  const { width, height } = tooltip.getBoundingClientRect();
+  const left = pointer.clientX + 16 + width > window.innerWidth ? pointer.clientX - width - 16 : pointer.clientX + 16;
+  const top = Math.min(pointer.clientY + 12, window.innerHeight - height - 8);
+  tooltip.style.left = `${Math.max(4, left)}px`;
+  tooltip.style.top = `${Math.max(4, top)}px`;
+}
+
+function hideTooltip() {
+  byId("tooltip").hidden = true;
+}
