@@ -1,4 +1,4 @@
-"""The README's picture: the demo's digits by their pixels and by their learned vectors.
+"""The picture in the README: 2-D projections of the demo's digits, from raw pixels and from the embedding.
 
 python -m benchmarks.picture RUN                     # a run of `afgrl demo` → docs/pictures/demo.png
 """
@@ -17,7 +17,7 @@ from sklearn.manifold import TSNE
 from sklearn.preprocessing import normalize
 
 from afgrl.data import load
-from afgrl.runs import Run
+from afgrl.runs.folder import Run
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "demo.png"
 
@@ -27,13 +27,13 @@ def main() -> None:
     dataset, scores = load("demo"), run.scores()
     panels = {
         "raw pixels": (dataset.graph.x.numpy(), scores["baselines"]["raw"]),
-        "AFGRL, no labels seen": (run.embedding()[1], scores["label-free"]),
+        "AFGRL, trained without labels": (run.embedding()[1], scores["last-epoch"]),
     }
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), constrained_layout=True)
     for axis, (title, (vectors, parts)) in zip(axes, panels.items(), strict=True):
-        place = TSNE(random_state=0, init="pca", perplexity=40).fit_transform(normalize(vectors))
+        projection = TSNE(random_state=0, init="pca", perplexity=40).fit_transform(normalize(vectors))
         for digit in range(10):
-            points = place[dataset.y == digit]
+            points = projection[dataset.y == digit]
             axis.scatter(*points.T, s=5, color=plt.cm.tab10(digit), linewidths=0)
             axis.text(*np.median(points, axis=0), str(digit), fontsize=13, weight="bold", ha="center", va="center",
                       bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1})  # fmt: skip

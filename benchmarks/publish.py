@@ -1,4 +1,4 @@
-"""Puts measured tables into the documents that show them, between markers that name the file.
+"""Copy measured tables into the documents that show them, between markers that name the file.
 
 python -m benchmarks.publish
 """
@@ -14,12 +14,12 @@ SHOWN = re.compile(r"<!-- (results/\S+\.md) -->\n.*?<!-- end of \1 -->", re.DOTA
 
 
 def published(document: str) -> str:
-    """The text of a document with its tables as they are now."""
+    """The text of a document with its tables updated."""
     return SHOWN.sub(lambda found: block(found[1]), document)
 
 
 def block(results: str) -> str:
-    """A generated file without its first line, which is a title or says that it is generated."""
+    """A generated file without its first line (a title or a comment), between markers."""
     table = (ROOT / results).read_text().split("\n", 1)[1].strip("\n")
     return f"<!-- {results} -->\n{table}\n<!-- end of {results} -->"
 

@@ -1,4 +1,4 @@
-"""Which sizes of tiles make the k-NN and k-means kernels fastest on this GPU: what their ``TILES`` were taken from.
+"""Times the k-NN and k-means kernels on this GPU for several tile sizes; the constants ``TILES`` come from it.
 
 python -m benchmarks.tiles
 """
@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 import triton
 
-from afgrl.ops import kmeans_triton
-from afgrl.ops.knn_triton import Tiles, knn_kernel
+from afgrl.ops.kmeans import triton as kmeans_triton
+from afgrl.ops.knn.triton import Tiles, nearest_neighbors_triton
 
 SHAPES = {"photo": (7650, 512, 4), "cs": (18333, 1024, 4), "physics": (34493, 256, 8)}
 CANDIDATES = {
@@ -38,18 +38,18 @@ KMEANS = [
 ]
 
 
-def search() -> None:
+def time_knn() -> None:
     for precision, candidates in CANDIDATES.items():
         for tiles in candidates:
             cells = []
             for name, (n, d, k) in SHAPES.items():
                 x = blobs(n, d)
-                ms = median_ms(lambda x=x, k=k, t=tiles, p=precision: knn_kernel(x, x, k, "first", p, t))
+                ms = median_ms(lambda x=x, k=k, t=tiles, p=precision: nearest_neighbors_triton(x, x, k, "first", p, t))
                 cells.append(f"{name} {ms:.3f} ms {2e-9 * n * n * d / ms:.0f} TFLOP/s")
             print(precision, tiles, *cells, sep="  ", flush=True)
 
 
-def clusters() -> None:
+def time_kmeans() -> None:
     for options in [{}, *KMEANS]:
         cells = []
         for name, (n, d, _) in SHAPES.items():
@@ -57,7 +57,7 @@ def clusters() -> None:
             centers = x[torch.randint(n, (5, 100), device="cuda")]
             sizes = kmeans_triton.Tiles(**options)
             ms = median_ms(
-                lambda x=x, c=centers, s=sizes: kmeans_triton.lloyd_kernel(
+                lambda x=x, c=centers, s=sizes: kmeans_triton.lloyd_triton(
                     x, c, 20, unit=True, precision="bf16", tiles=s
                 )
             )
@@ -70,7 +70,7 @@ def blobs(n: int, d: int) -> torch.Tensor:
 
 
 def median_ms(call: Callable[[], object]) -> float:
-    """Of a CUDA graph, so that launching is not measured."""
+    """Measured with a CUDA graph, so that launching takes no time."""
     try:
         call()
     except triton.runtime.errors.OutOfResources:
@@ -82,5 +82,5 @@ def median_ms(call: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    clusters()
-    search()
+    time_kmeans()
+    time_knn()

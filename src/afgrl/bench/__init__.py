@@ -1,29 +1,31 @@
-"""How fast an epoch is: the reference, the fast path and the arithmetic limit of the device, in one run."""
+"""The speed of an epoch: reference, fast path and the arithmetic limit of the device, measured in one run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from afgrl.bench.epochs import Disagreement, compare
-from afgrl.bench.measure import matmul_rates
-from afgrl.bench.subject import Subject
-from afgrl.config import recipe, resolve
-from afgrl.data import load
+from afgrl.bench.stages import AFGRLBench
+from afgrl.config import Settings
+from afgrl.cost.machine import matmul_rates
+from afgrl.data import Dataset, load
 from afgrl.data.benchmarks import BENCHMARKS
-from afgrl.data.synthetic import synthetic
-from afgrl.environment import environment
-from afgrl.graph import Graph
+from afgrl.data.splits import random_splits
+from afgrl.data.synthetic import synthetic_graph
 from afgrl.methods import method_class
-from afgrl.methods.afgrl import AFGRLConfig
-from afgrl.methods.supervised_gcn import SupervisedGCNMethod
+from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.runs.environment import current_environment
+from afgrl.runs.spec import RunSpec
 
 DATASETS = ("photo", "computers", "wikics", "cs", "physics")
+Message = Callable[[str], None]
 
 
-def bench(
+def run_bench(
     datasets: Sequence[str],
     device: torch.device,
     *,
@@ -32,65 +34,65 @@ def bench(
     seconds: float = 20.0,
     settings: dict[str, Any] | None = None,
     methods: Sequence[str] = (),
-    say: Callable[[str], None] = lambda line: None,
+    message: Message = lambda sentence: None,
 ) -> dict[str, Any]:
-    """Epochs and stages of AFGRL with the settings of a recipe; the paper's searches positives in every epoch.
+    """Epochs and stages of AFGRL with the settings of a recipe; the paper's recipe searches positives at every step.
 
-    Each figure is a median over 200 repetitions, or over those that fit into ``seconds``. Nothing is reported where
-    the fast path and the reference disagree. A benchmark whose files are not at hand is replaced by a graph of its
-    size. With ``methods`` only whole epochs are measured, of each of these.
+    Each time is a median over 200 repetitions, or over those that fit into ``seconds``. If the fast path and the
+    reference disagree, nothing is reported. A benchmark that is not available locally is replaced by a synthetic graph
+    of its size. With ``methods``, only whole epochs are measured, for each of these methods.
     """
     if methods:
-        return _bench_methods(datasets, methods, device, recipe_name, data_dir, seconds, settings or {}, say)
+        return _bench_methods(datasets, methods, device, recipe_name, data_dir, seconds, settings or {}, message)
     rates = matmul_rates(device)
-    answer: dict[str, Any] = environment(device) | {
+    answer: dict[str, Any] = current_environment(device) | {
         "recipe": recipe_name, "flops_per_second": rates, "epochs": [], "stages": [],
     }  # fmt: skip
     for name in datasets:
-        graph, origin = _graph(name, data_dir)
-        config = resolve(AFGRLConfig, recipe("afgrl", recipe_name, name), settings or {}).adapted(graph)
-        subject = Subject(name, graph, config, device, seconds)
-        say(f"{name}: whether the fast path agrees with the reference")
-        agreement = subject.agreement()
-        say(f"{name}: epochs")
-        answer["epochs"].append({"dataset": name, "graph": origin, **subject.epochs(rates), "agreement": agreement})
-        say(f"{name}: stages")
-        answer["stages"] += subject.stages(rates)
+        dataset, origin = _load(name, data_dir)
+        resolved = _resolve("afgrl", recipe_name, settings or {}, dataset)
+        assert isinstance(resolved, AFGRLSettings)
+        bench = AFGRLBench(dataset, resolved, device, seconds)
+        message(f"{name}: comparing the fast path with the reference")
+        agreement = bench.agreement()
+        message(f"{name}: epochs")
+        answer["epochs"].append({"dataset": name, "graph": origin, **bench.epochs(rates), "agreement": agreement})
+        message(f"{name}: stages")
+        answer["stages"] += bench.stages(rates)
     return answer
 
 
 def _bench_methods(
     datasets: Sequence[str], methods: Sequence[str], device: torch.device, recipe_name: str, data_dir: str | None,
-    seconds: float, settings: dict[str, Any], say: Callable[[str], None],
+    seconds: float, settings: dict[str, Any], message: Message,
 ) -> dict[str, Any]:  # fmt: skip
-    answer: dict[str, Any] = environment(device) | {"recipe": recipe_name, "methods": [], "refused": []}
-    classes = {method: method_class(method) for method in methods}  # an unknown name is told before the work
+    answer: dict[str, Any] = current_environment(device) | {"recipe": recipe_name, "methods": [], "refused": []}
+    trained = [name for name in methods if method_class(name).trains]  # an unknown name raises before the work
     for name in datasets:
-        graph, origin = _graph(name, data_dir)
-        for method in (method for method, cls in classes.items() if cls.trains):
-            say(f"{name}: {method}")
-            layers = [recipe(method, recipe_name, name), _lesson(method, name), settings]
-            config = resolve(classes[method].Config, *layers).adapted(graph)
+        dataset, origin = _load(name, data_dir)
+        for method in trained:
+            message(f"{name}: {method}")
+            resolved = _resolve(method, recipe_name, settings, dataset)
             try:
-                figures = compare(method, config, graph, device, seconds, name)
-            except Disagreement as error:  # the other methods are none the worse for it
+                times = compare(method, resolved, dataset, device, seconds)
+            except Disagreement as error:  # other methods may agree
                 answer["refused"].append(str(error))
                 continue
-            answer["methods"].append({"dataset": name, "graph": origin, "method": method, **figures})
+            answer["methods"].append({"dataset": name, "graph": origin, "method": method, **times})
     return answer
 
 
-def _lesson(method: str, dataset: str) -> dict[str, int]:
-    """What a supervised method is taught: as many classes and splits as the benchmark has."""
-    if not issubclass(method_class(method), SupervisedGCNMethod):
-        return {}
-    return {"n_classes": BENCHMARKS[dataset].counts.classes if dataset in BENCHMARKS else 10, "n_splits": 20}
+def _resolve(method: str, recipe_name: str, settings: dict[str, Any], dataset: Dataset) -> Settings:
+    return RunSpec(dataset.name, method, recipe_name, settings).resolved(dataset)[1]
 
 
-def _graph(name: str, data_dir: str | None) -> tuple[Graph, str]:
-    if name in BENCHMARKS and not BENCHMARKS[name].raw.at_hand(data_dir):
-        return synthetic(name), "synthetic"
-    return load(name, data_dir=data_dir).graph, "real"
+def _load(name: str, data_dir: str | None) -> tuple[Dataset, str]:
+    """A dataset with 20 splits, and whether it is real or synthetic; the values of labels do not affect the time."""
+    if name not in BENCHMARKS or BENCHMARKS[name].raw.available(data_dir):
+        return load(name, data_dir=data_dir, splits="random"), "real"
+    graph = synthetic_graph(name)
+    labels = np.arange(graph.n) % BENCHMARKS[name].counts.classes
+    return Dataset(name, graph, labels, random_splits(graph.n)), "synthetic"
 
 
-__all__ = ["DATASETS", "bench"]
+__all__ = ["DATASETS", "run_bench"]

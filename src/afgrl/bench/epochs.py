@@ -1,4 +1,4 @@
-"""An epoch of any method: how long it takes, what it needs, and whether both paths compute the same."""
+"""An epoch of any method: time, memory, and whether the fast path and the reference agree."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from afgrl.bench.measure import implementation, median_seconds, peak_memory
+from afgrl.bench.measure import implementation, peak_memory
 from afgrl.config import Settings
+from afgrl.cost.machine import median_seconds
+from afgrl.data import Dataset
 from afgrl.errors import AfgrlError
-from afgrl.graph import Graph
-from afgrl.methods.supervised_gcn import SupervisedGCNMethod
+from afgrl.experiment.training import attach_labels
 from afgrl.nn import Progress
-from afgrl.steps import RecordedSteps, matmul_precision, plain_step, side_stream
-from afgrl.train import State, start
+from afgrl.train.cuda_graph import CapturedSteps, capture_stream, eager_step, matmul_precision
+from afgrl.train.state import TrainState, initial_state
 
-# How far the gradient of a step may be from the reference's, relative to its length: with float32 products, where sums
-# come in another order (and two neighbors of AFGRL's that are nearly as near may change places: 2.4e-3 on Computers),
-# and as it trains, where they are rounded to tf32 or bf16 (at most 3e-3 so far).
+# How far the gradient of a step may be from that of the reference, relative to its norm. "float32": sums in another
+# order, and AFGRL may swap two neighbors of nearly equal similarity (2.4e-3 on Computers). "as it trains": products
+# rounded to tf32 or bf16 (at most 3e-3 so far).
 BOUNDS = {"float32": 5e-3, "as it trains": 0.02}
-# Steps before that. At the very first all vectors point nearly the same way, and a contrast's gradient is so small a
-# difference of large sums that plain float32 loses 2 % of it; after five steps both paths agree to 1e-7.
+# Steps before the comparison. At the first step all vectors have nearly the same direction, and the gradient of InfoNCE
+# is a small difference of large sums, of which float32 loses 2 %; after five steps both paths agree to 1e-7.
 STEPS = 5
 
 
 class Disagreement(AfgrlError):
-    """A fast path that does not compute what the reference does has no speed worth reporting."""
+    """The fast path does not compute what the reference does, so its speed is not reported."""
 
 
-def epoch(
-    method: str, config: Settings, graph: Graph, device: torch.device, choice: str, seconds: float
+def epoch_seconds(
+    method: str, settings: Settings, dataset: Dataset, device: torch.device, choice: str, seconds: float
 ) -> tuple[float, int | None]:
-    """Seconds of an epoch, on average from one search for positives to the next, and bytes at most in use."""
-    every = getattr(config, "refresh_every", 1)
+    """Seconds per epoch, averaged from one search for positives to the next, and the peak memory in bytes."""
+    every = getattr(settings, "refresh_every", 1)
     with implementation(choice), peak_memory(device) as peak:
-        state, inputs = begun(method, config, graph, device)
+        state, inputs = training_state(method, settings, dataset, device)
         parts = (state.method, state.optimizer, state.rng, inputs)
-        step = RecordedSteps(*parts) if device.type == "cuda" and choice == "auto" else lambda: plain_step(*parts)
+        step = CapturedSteps(*parts) if device.type == "cuda" and choice == "auto" else lambda: eager_step(*parts)
 
         def from_search_to_search() -> None:
             for _ in range(every):
@@ -45,36 +46,36 @@ def epoch(
                 state.step += 1
                 state.method.after_step(Progress(min(state.step, 1000), 1000))
 
-        with side_stream(device):
+        with capture_stream(device):
             taken = median_seconds(from_search_to_search, device, seconds) / every
     return taken, peak[0]
 
 
-def begun(method: str, config: Settings, graph: Graph, device: torch.device) -> tuple[State, Any]:
-    state, inputs = start(method, config, graph, device)
+def training_state(
+    method: str, settings: Settings, dataset: Dataset, device: torch.device
+) -> tuple[TrainState, Any]:  # fmt: skip
+    """A new state in training mode, with labels if the method needs them, and the inputs of the method."""
+    state, inputs = initial_state(method, settings, dataset.graph, device)
     state.method.train()
-    if isinstance(state.method, SupervisedGCNMethod):  # any labels take the same time
-        node, split = torch.arange(graph.n), torch.arange(state.method.config.n_splits)[:, None]
-        part = (node + split) % 10
-        state.method.learn_from(node % state.method.config.n_classes, part == 0, part == 1)
+    attach_labels(state.method, dataset)
     return state, inputs
 
 
 def compare(
-    method: str, config: Settings, graph: Graph, device: torch.device, seconds: float, where: str
-) -> dict[str, Any]:
-    """The reference and the fast path of a method; where they disagree, or the reference has no room, that is said."""
-    fast, peak = epoch(method, config, graph, device, "auto", seconds)
+    method: str, settings: Settings, dataset: Dataset, device: torch.device, seconds: float
+) -> dict[str, Any]:  # fmt: skip
+    """Times of the reference and of the fast path. Raises if they disagree; None if the reference does not fit."""
+    fast, peak = epoch_seconds(method, settings, dataset, device, "auto", seconds)
     try:
-        distances = disagreement(method, config, graph, device)
-        reference, _ = epoch(method, config, graph, device, "reference", seconds)
-    except torch.OutOfMemoryError:  # all n² similarities of a contrast may not fit
+        distances = gradient_distances(method, settings, dataset, device)
+        reference, _ = epoch_seconds(method, settings, dataset, device, "reference", seconds)
+    except torch.OutOfMemoryError:  # for example all n² similarities of InfoNCE
         return {"reference_ms": None, "fast_ms": 1e3 * fast, "speedup": None, "peak_bytes": peak, "gradient": None}
     for way, bound in BOUNDS.items():
         if not distances[way] <= bound:
             raise Disagreement(
-                f"The fast path and the reference of {method} disagree on {where}: their gradients ({way}) differ by "
-                f"{distances[way]:.1e}, where {bound:.0e} is allowed; nothing is reported of them."
+                f"The fast path and the reference of {method} disagree on {dataset.name}: their gradients ({way}) "
+                f"differ by {distances[way]:.1e}, and the limit is {bound:.0e}; their times are not reported."
             )
     return {
         "reference_ms": 1e3 * reference, "fast_ms": 1e3 * fast, "speedup": reference / fast, "peak_bytes": peak,
@@ -82,25 +83,25 @@ def compare(
     }  # fmt: skip
 
 
-def disagreement(method: str, config: Settings, graph: Graph, device: torch.device) -> dict[str, float]:
-    """|g - g'| / |g'| of the gradients after a few steps, from the same weights and draws; g' is the reference's in
-    float32."""
-    with implementation("auto"), matmul_precision(config.precision), side_stream(device):
-        state, inputs = begun(method, config, graph, device)
+def gradient_distances(method: str, settings: Settings, dataset: Dataset, device: torch.device) -> dict[str, float]:
+    """|g - r| / |r| after a few steps, from the same weights and random numbers; r is the gradient of the reference in
+    float32, g that of the fast path in float32 and in the precision of training."""
+    with implementation("auto"), matmul_precision(settings.precision), capture_stream(device):
+        state, inputs = training_state(method, settings, dataset, device)
         for step in range(1, STEPS + 1):
-            plain_step(state.method, state.optimizer, state.rng, inputs)
+            eager_step(state.method, state.optimizer, state.rng, inputs)
             state.method.after_step(Progress(step, 1000))
-    exact = config.model_copy(update={"precision": "float32"})
-    plain = _gradient(state, exact, graph, device, "reference")
-    ways = {"float32": exact, "as it trains": config}
-    found = {way: _gradient(state, settings, graph, device, "auto") for way, settings in ways.items()}
-    return {way: float((plain - fast).norm() / plain.norm().clamp(min=1e-30)) for way, fast in found.items()}
+    exact = settings.model_copy(update={"precision": "float32"})
+    reference = _gradient(state, exact, dataset, device, "reference")
+    ways = {"float32": exact, "as it trains": settings}
+    found = {way: _gradient(state, own, dataset, device, "auto") for way, own in ways.items()}
+    return {way: float((reference - fast).norm() / reference.norm().clamp(min=1e-30)) for way, fast in found.items()}
 
 
-def _gradient(reached: State, config: Settings, graph: Graph, device: torch.device, choice: str) -> Tensor:
-    """Of the step after the one that was reached."""
-    with implementation(choice), matmul_precision(config.precision), side_stream(device):
-        state, inputs = begun(reached.method.name, config, graph, device)
+def _gradient(reached: TrainState, settings: Settings, dataset: Dataset, device: torch.device, choice: str) -> Tensor:
+    """The gradient of the step after ``reached``, all parameters in one vector."""
+    with implementation(choice), matmul_precision(settings.precision), capture_stream(device):
+        state, inputs = training_state(reached.method.name, settings, dataset, device)
         state.method.load_state_dict(reached.method.state_dict())
         state.rng.set_state(reached.rng.get_state())
         state.method.loss(inputs, state.rng).backward()

@@ -1,4 +1,4 @@
-"""What the paper claims, each with what was measured here and a verdict that follows from it by rule."""
+"""The claims of the paper, each with what was measured here and a verdict that follows from it by a fixed rule."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from afgrl.reproduce import (
     paper,
     scores,
 )
-from afgrl.reproduce.cells import Cell, loaded
 from afgrl.reproduce.layout import Column, Table, over_seeds
-from afgrl.reproduce.result import PROTOCOLS, Records, Result, Scope, seeds_of
+from afgrl.reproduce.result import PROTOCOLS, Records, Result, seeds_of
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
 RIVALS = ("bgrl", "gca", "grace")
 TASKS = (("classification", "accuracy", 2), ("clustering", "nmi", 3), ("similarity", "sim@5", 3))
-STABLE = 1.0  # percent: a fall below it over all values of a setting counts as stable
+STABLE = 1.0  # percent: a smaller loss over all values of a setting counts as stable
 NOTHING = "–"
-ONE_SEED = "of one seed, so that nothing is known of its spread,"
+UNDECIDED = "undecided (one seed has no spread)"
 
 
 class Finding(NamedTuple):
-    """A claim in one protocol."""
+    """A claim under one protocol."""
 
     claim: str
     verdict: str
     measured: str
 
 
-def cells(scope: Scope) -> list[Cell]:
+def specs(scope: Scope) -> list[RunSpec]:
     parts = (scores, figure_sensitivity, figure_ablation, figure_dimension, figure_tsne)
-    return [cell for part in parts for cell in part.cells(scope)]
+    return [spec for part in parts for spec in part.specs(scope)]
 
 
 def result(scope: Scope, records: Records) -> Result:
@@ -51,16 +52,19 @@ def result(scope: Scope, records: Records) -> Result:
         for protocol in PROTOCOLS
     ]
     rows = [
-        [free.claim, free.verdict, picked.verdict, free.measured, picked.measured]
-        for free, picked in zip(*judged, strict=True)
+        [last.claim, last.verdict, best.verdict, last.measured, best.measured]
+        for last, best in zip(*judged, strict=True)
     ]
-    rows += [[own.claim, own.verdict, NOTHING, own.measured, NOTHING] for own in (_neighbors(scope), _plane(scope))]
-    titles = ("claim", "label-free", "paper protocol", "measured, label-free", "measured, paper protocol")
+    rows += [
+        [own.claim, own.verdict, NOTHING, own.measured, NOTHING] for own in (_neighbors(scope), _separation(scope))
+    ]
+    titles = ("claim", *PROTOCOLS, *(f"measured, {protocol}" for protocol in PROTOCOLS))
     notes = [
-        *scope.absent(paper.DATASETS),
-        "A difference counts where it is larger than the spread of either side (over seeds, splits or clusterings); "
-        "shares of neighbors and silhouettes, which have none, count as they are. A fall below 1 % over all values of "
-        "a setting is stable. A claim holds where it does on every dataset, in part where it does on some.",
+        *scope.missing_notes(paper.DATASETS),
+        "A difference counts if it is larger than the spread of either side (over seeds, splits or k-means fits). "
+        "Shares of neighbors and silhouettes have no spread and count as they are. A setting is stable if accuracy "
+        "loses less than 1 % over all its values. A claim holds if it holds on every dataset, and in part if it holds "
+        "on some.",
         scores.SHORT_VECTORS,
     ]
     title = "The paper's claims"
@@ -73,44 +77,44 @@ def verdict(held: Sequence[bool]) -> str:
 
 def _against_rivals(scope: Scope, records: Records, protocol: str) -> list[Finding]:
     findings = []
-    for (task, leaf, digits), rival in itertools.product(TASKS, RIVALS):
-        found: dict[str, list[str]] = {"better": [], "equal": [], "worse": [], ONE_SEED: []}
-        for dataset in scope.at_hand(paper.DATASETS):
+    for (task, score, digits), rival in itertools.product(TASKS, RIVALS):
+        found: dict[str, list[str]] = {"better": [], "equal": [], "worse": [], UNDECIDED: []}
+        for dataset in scope.available(paper.DATASETS):
             sides = [seeds_of(records, scope, dataset, method) for method in ("afgrl", rival)]
             if all(sides):
                 (ours, spread), (theirs, other) = (
-                    over_seeds([record[protocol][task][leaf] for record in side]) for side in sides
+                    over_seeds([record[protocol][task][score] for record in side]) for side in sides
                 )
                 gap = ours - theirs
                 word = "equal" if abs(gap) <= max(spread, other) else "better" if gap > 0 else "worse"
-                word = word if spread or other else ONE_SEED
+                word = word if spread or other else UNDECIDED
                 found[word].append(f"{dataset} {gap:+.{digits}f}")
-        told = "; ".join(f"{word} on {', '.join(which)}" for word, which in found.items() if which)
-        held = [word != "worse" for word, which in found.items() for _ in which if word != ONE_SEED]
+        measured = "; ".join(f"{word} on {', '.join(which)}" for word, which in found.items() if which)
+        held = [word != "worse" for word, which in found.items() for _ in which if word != UNDECIDED]
         claim = f"AFGRL is at least as good as {rival.upper()} in {task}"
-        findings.append(Finding(claim, verdict(held), told or NOTHING))
+        findings.append(Finding(claim, verdict(held), measured or NOTHING))
     return findings
 
 
 def _stable(scope: Scope, records: Records, protocol: str) -> list[Finding]:
     findings = []
     for setting, values in figure_sensitivity.values(scope):
-        falls = {}
-        for dataset in scope.at_hand(paper.DATASETS):
+        losses = {}
+        for dataset in scope.available(paper.DATASETS):
             points = curves.curve(scope, records, dataset, "afgrl", setting, values, protocol)
             if len(points) == len(values):
                 means = [mean for _, mean, _ in points]
-                falls[dataset] = 100 * (max(means) - min(means)) / max(means)
-        letter = figure_sensitivity.LETTERS[setting]
-        told = ", ".join(f"{dataset} -{fall:.2f} %" for dataset, fall in falls.items())
-        judged = verdict([fall < STABLE for fall in falls.values()])
-        findings.append(Finding(f"AFGRL's accuracy is stable over {letter}", judged, told or NOTHING))
+                losses[dataset] = 100 * (max(means) - min(means)) / max(means)
+        symbol = figure_sensitivity.SYMBOLS[setting]
+        measured = ", ".join(f"{dataset} -{loss:.2f} %" for dataset, loss in losses.items())
+        judged = verdict([loss < STABLE for loss in losses.values()])
+        findings.append(Finding(f"AFGRL's accuracy is stable over {symbol}", judged, measured or NOTHING))
     return findings
 
 
 def _ablation(scope: Scope, records: Records, protocol: str) -> list[Finding]:
     on_par, worst = {}, {}
-    for dataset in scope.at_hand(paper.DATASETS):
+    for dataset in scope.available(paper.DATASETS):
         points = curves.curve(scope, records, dataset, "afgrl", "positives", list(figure_ablation.RULES), protocol)
         found = {rule: (mean, spread) for rule, mean, spread in points}
         if len(found) < len(figure_ablation.RULES):
@@ -129,39 +133,39 @@ def _ablation(scope: Scope, records: Records, protocol: str) -> list[Finding]:
 
 
 def _dimension(scope: Scope, records: Records, protocol: str) -> Finding:
-    """Whether the step from a middle width to the largest helps AFGRL, and more than it helps any of the others."""
-    held, told = [], []
-    for dataset in scope.at_hand(paper.DATASETS):
+    """Whether the step from a middle width to the largest helps AFGRL, and more than it helps any other method."""
+    held, measured = [], []
+    widths, methods = figure_dimension.widths(scope), figure_dimension.compared(scope)
+    for dataset in scope.available(paper.DATASETS):
         gains, spread = {}, 0.0
-        for method in figure_dimension.chosen(scope):
-            widths = figure_dimension.widths(scope)
+        for method in methods:
             points = curves.curve(scope, records, dataset, method, "n_components", widths, protocol)
             if len(points) == len(widths) > 1:
                 last, middle = points[-1], points[(len(points) - 1) // 2]
                 gains[method] = last[1] - middle[1]
                 spread = max(last[2], middle[2]) if method == "afgrl" else spread
-        if "afgrl" in gains and len(gains) == len(figure_dimension.chosen(scope)) > 1:
+        if "afgrl" in gains and len(gains) == len(methods) > 1:
             held.append(gains["afgrl"] > max(spread, *(gain for method, gain in gains.items() if method != "afgrl")))
-            told.append(f"{dataset} " + ", ".join(f"{method} {gain:+.2f}" for method, gain in gains.items()))
-    return Finding("AFGRL gains from a larger D where others saturate", verdict(held), "; ".join(told) or NOTHING)
+            measured.append(f"{dataset} " + ", ".join(f"{method} {gain:+.2f}" for method, gain in gains.items()))
+    return Finding("AFGRL gains from a larger D where others saturate", verdict(held), "; ".join(measured) or NOTHING)
 
 
 def _neighbors(scope: Scope) -> Finding:
-    held, told = [], []
-    for dataset in scope.at_hand(paper.DATASETS):
-        shares = figure_ratio.ratios(loaded(dataset, scope.data_dir))
+    held, measured = [], []
+    for dataset in scope.available(paper.DATASETS):
+        shares = figure_ratio.ratios(scope.dataset(dataset))
         (near, _, both), (last_near, _, last_both) = shares[0], shares[-1]
         held.append(near - last_near > both - last_both)
-        told.append(
+        measured.append(
             f"{dataset} nearest {near:.3f} to {last_near:.3f}, nearest and adjacent {both:.3f} to {last_both:.3f}"
         )
     sizes = f"k = {figure_ratio.SIZES[0]} to {figure_ratio.SIZES[-1]}"
-    claim = "neighbors that are near and adjacent keep their label as k grows, near ones less"
-    return Finding(claim, verdict(held), f"{sizes}: {'; '.join(told)}" if told else NOTHING)
+    claim = "as k grows, neighbors that are near and adjacent keep the label better than near ones"
+    return Finding(claim, verdict(held), f"{sizes}: {'; '.join(measured)}" if measured else NOTHING)
 
 
-def _plane(scope: Scope) -> Finding:
+def _separation(scope: Scope) -> Finding:
     found = figure_tsne.separations(scope)
-    told = ", ".join(f"{method} {all_nodes:.3f}" for method, (all_nodes, _) in found.items())
+    measured = ", ".join(f"{method} {silhouette:.3f}" for method, (silhouette, _) in found.items())
     held = [found["afgrl"][0] > found["gca"][0]] if len(found) == 2 else []
-    return Finding("AFGRL's classes stand further apart than GCA's (silhouette)", verdict(held), told or NOTHING)
+    return Finding("AFGRL separates the classes better than GCA (silhouette)", verdict(held), measured or NOTHING)

@@ -1,4 +1,4 @@
-"""Figures of a score against one setting share all but the setting."""
+"""What the figures of accuracy against one setting share."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from afgrl.reproduce import pictures
-from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.layout import Column, Entry, Table, over_seeds
-from afgrl.reproduce.result import Records, Scope, seeds_of
+from afgrl.reproduce.result import Records, seeds_of
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
-Curve = list[tuple[Any, float, float]]  # value, accuracy, spread
+Curve = list[tuple[Any, float, float]]  # value of the setting, accuracy, spread
+Curves = dict[tuple[str, str, str], Curve]  # by dataset, method and protocol
 
 
-def cells(
+def specs(
     scope: Scope, datasets: Sequence[str], methods: Sequence[str], setting: str, values: Sequence[Any]
-) -> list[Cell]:
+) -> list[RunSpec]:
     return [
-        scope.grid.cell(dataset, method, seed, **scope.in_grid(method), **{setting: value})
+        scope.grid.spec(dataset, method, seed, **scope.grid_settings(method), **{setting: value})
         for dataset in datasets
         for method in methods
         for value in values
@@ -30,42 +32,37 @@ def cells(
 def curve(
     scope: Scope, records: Records, dataset: str, method: str, setting: str, values: Sequence[Any], protocol: str
 ) -> Curve:
-    """Accuracy against the values of a setting, those of which there is a training."""
+    """Accuracy against the values of a setting; values without a run are left out."""
     points = []
     for value in values:
-        found = seeds_of(records, scope.grid, dataset, method, **scope.in_grid(method), **{setting: value})
+        found = seeds_of(records, scope.grid, dataset, method, **scope.grid_settings(method), **{setting: value})
         if found:
             points.append((value, *over_seeds([record[protocol]["classification"]["accuracy"] for record in found])))
     return points
 
 
-def table(title: str, setting: str, curves: dict[tuple[str, str, str], Curve]) -> Table:
-    """Of curves by dataset, method and protocol."""
+def table(title: str, setting: str, curves: Curves) -> Table:
     columns = [
-        Column("dataset"),
-        Column("method"),
-        Column("protocol"),
-        Column(setting),
-        Column("accuracy %", 2),
+        Column("dataset"), Column("method"), Column("protocol"), Column(setting), Column("accuracy %", 2),
         Column("±", 2),
-    ]
+    ]  # fmt: skip
     rows: list[list[Entry]] = [
         [*names, str(value), mean, spread] for names, points in curves.items() for value, mean, spread in points
     ]
     return Table(title, columns, rows)
 
 
-def picture(curves: dict[tuple[str, str, str], Curve], label: str, *, doubling: bool) -> Figure:
-    """A panel for each dataset and protocol, a line for each method."""
-    places = list(dict.fromkeys((dataset, protocol) for dataset, _, protocol in curves))
+def picture(curves: Curves, label: str, *, doubling: bool) -> Figure:
+    """One panel per dataset and protocol, one line per method."""
+    panels = list(dict.fromkeys((dataset, protocol) for dataset, _, protocol in curves))
     methods = list(dict.fromkeys(method for _, method, _ in curves))
-    figure, axes = pictures.panels(len(places))
-    for ax, (dataset, protocol) in zip(axes, places, strict=True):
-        for place, method in enumerate(methods):
+    figure, axes = pictures.panels(len(panels))
+    for ax, (dataset, protocol) in zip(axes, panels, strict=True):
+        for i, method in enumerate(methods):
             points = curves.get((dataset, method, protocol), [])
             if points:
                 x, y, spread = zip(*points, strict=True)
-                pictures.line(ax, place, x, y, method, spread)
+                pictures.line(ax, i, x, y, method, spread)
         pictures.frame(ax)
         if doubling:
             pictures.doubling(ax, sorted({value for points in curves.values() for value, _, _ in points}))

@@ -1,14 +1,15 @@
-"""The table of datasets: what the paper counts, and what was loaded here."""
+"""The statistics of the datasets: published, and as loaded here."""
 
 from __future__ import annotations
 
 from afgrl.reproduce import paper
-from afgrl.reproduce.cells import Cell, loaded
 from afgrl.reproduce.layout import Column, Entry, Table
-from afgrl.reproduce.result import Records, Result, Scope
+from afgrl.reproduce.result import Records, Result
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
 
-def cells(scope: Scope) -> list[Cell]:
+def specs(scope: Scope) -> list[RunSpec]:
     return []
 
 
@@ -17,16 +18,14 @@ def result(scope: Scope, records: Records) -> Result:
     for name in paper.Statistics._fields:
         columns += [Column(f"{name} published", 0), Column(name, 0)]
     rows = []
-    for dataset in scope.at_hand(paper.DATASETS):
-        graph = loaded(dataset, scope.data_dir).graph
-        ours = paper.Statistics(graph.n, graph.n_edges, graph.n_features, loaded(dataset, scope.data_dir).n_classes)
-        known = paper.STATISTICS.get(dataset, (None,) * len(ours))
-        row: list[Entry] = [dataset]
+    for name in scope.available(paper.DATASETS):
+        dataset = scope.dataset(name)
+        graph = dataset.graph
+        ours = paper.Statistics(graph.n, graph.n_edges, graph.n_features, dataset.n_classes)
+        known = paper.STATISTICS.get(name, (None,) * len(ours))
+        row: list[Entry] = [name]
         for published, counted in zip(known, ours, strict=True):
             row += [published, counted]
         rows.append(row)
-    notes = [
-        *scope.absent(paper.DATASETS),
-        "Edges are counted once, without loops and duplicates.",
-    ]
+    notes = [*scope.missing_notes(paper.DATASETS), "Each edge counts once, without self-loops and duplicates."]
     return Result("Statistics of the datasets", [Table("Statistics of the datasets", columns, rows)], notes=notes)

@@ -1,20 +1,21 @@
-"""The figure of the embedding's width: AFGRL and the compared methods."""
+"""The figure of the embedding width: AFGRL and the compared methods."""
 
 from __future__ import annotations
 
 from afgrl.reproduce import curves, paper, pictures
-from afgrl.reproduce.cells import Cell
-from afgrl.reproduce.result import PROTOCOLS, Records, Result, Scope
+from afgrl.reproduce.result import PROTOCOLS, Records, Result
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
 WIDTHS, QUICK_WIDTHS = (32, 128, 512, 2048), (16, 32)
 METHODS = ("afgrl", "bgrl", "gca", "grace")
 
 
-def cells(scope: Scope) -> list[Cell]:
-    return curves.cells(scope, scope.at_hand(paper.DATASETS), chosen(scope), "n_components", widths(scope))
+def specs(scope: Scope) -> list[RunSpec]:
+    return curves.specs(scope, scope.available(paper.DATASETS), compared(scope), "n_components", widths(scope))
 
 
-def chosen(scope: Scope) -> list[str]:
+def compared(scope: Scope) -> list[str]:
     return [name for name in METHODS if name in scope.methods]
 
 
@@ -27,14 +28,14 @@ def result(scope: Scope, records: Records) -> Result:
         (dataset, method, protocol): curves.curve(
             scope, records, dataset, method, "n_components", widths(scope), protocol
         )
-        for dataset in scope.at_hand(paper.DATASETS)
+        for dataset in scope.available(paper.DATASETS)
         for protocol in PROTOCOLS
-        for method in chosen(scope)
+        for method in compared(scope)
     }
-    title = "Figure: accuracy against the width D of the embedding"
+    title = "Figure: accuracy against the embedding width D"
     drawn = {"dimension": lambda: curves.picture(found, "D", doubling=True)}
     notes = [
-        *scope.absent(paper.DATASETS),
+        *scope.missing_notes(paper.DATASETS),
         *scope.grid_notes,
         "Other widths (predictor, first layer) stay as published. The paper gives no numbers.",
         pictures.FRAME_NOTE,

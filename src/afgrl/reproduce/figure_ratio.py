@@ -1,4 +1,4 @@
-"""The figure of neighbors with the same label: nearest of a random GCN, adjacent, and both at once."""
+"""The figure of neighbors with the same label: nearest by a random GCN, adjacent, and both."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from afgrl.data import Dataset
+from afgrl.methods.parts.positives import edge_keys
 from afgrl.nn import GCN, gcn_inputs
-from afgrl.ops import knn
-from afgrl.positives import edge_keys
+from afgrl.ops.knn import nearest_neighbors
 from afgrl.reproduce import paper, pictures
-from afgrl.reproduce.cells import Cell, loaded
 from afgrl.reproduce.layout import Column, Entry, Table
-from afgrl.reproduce.result import Records, Result, Scope
+from afgrl.reproduce.result import Records, Result
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
 SIZES = (4, 8, 16, 32, 64)
-SERIES = ("nearest of a random GCN", "adjacent", "nearest and adjacent")
+SERIES = ("nearest by a random GCN", "adjacent", "nearest and adjacent")
 WIDTH = 128
 
 
-def cells(scope: Scope) -> list[Cell]:
+def specs(scope: Scope) -> list[RunSpec]:
     return []
 
 
 def result(scope: Scope, records: Records) -> Result:
-    shares = {name: ratios(loaded(name, scope.data_dir)) for name in scope.at_hand(paper.DATASETS)}
+    shares = {name: ratios(scope.dataset(name)) for name in scope.available(paper.DATASETS)}
     columns = [Column("dataset"), Column("k", 0), *(Column(name, 4) for name in SERIES)]
     rows: list[list[Entry]] = [
         [dataset, k, *row] for dataset, table in shares.items() for k, row in zip(SIZES, table, strict=True)
     ]
     notes = [
-        *scope.absent(paper.DATASETS),
-        "The mean over nodes of the share of neighbors with their label; nodes without such a neighbor are left out. "
-        "The paper shows Computers and WikiCS, and gives no numbers.",
+        *scope.missing_notes(paper.DATASETS),
+        "The share of neighbors with the label of the node, averaged over the nodes that have such neighbors. The "
+        "paper shows Computers and WikiCS and gives no numbers.",
     ]
     title = "Figure: share of neighbors with the same label"
     return Result(title, [Table(title, columns, rows)], {"ratio": lambda: _picture(shares)}, notes)
@@ -43,13 +44,13 @@ def result(scope: Scope, records: Records) -> Result:
 
 @cache
 def ratios(dataset: Dataset) -> list[list[float]]:
-    """For each k the share among the nearest, among the adjacent, and among those that are both."""
+    """For each k, the share among the nearest nodes, among the adjacent ones, and among those that are both."""
     graph, y = dataset.graph, torch.as_tensor(dataset.y)
     inputs = gcn_inputs(graph, to_sum_one=False)
     encoder = GCN([graph.n_features, WIDTH, WIDTH], "relu", "none", torch.Generator().manual_seed(0))
     with torch.no_grad():
         h = encoder(inputs)
-    near = knn(h, h, min(max(SIZES), graph.n - 1), diagonal="drop").index
+    near = nearest_neighbors(h, h, min(max(SIZES), graph.n - 1), diagonal="drop").index  # [n, k]
     source, target = graph.edge_index
     adjacent = _mean_share((y[source] == y[target]).float(), source, torch.ones_like(source).bool(), graph.n)
     node = torch.arange(graph.n).unsqueeze(1).expand_as(near)
@@ -58,18 +59,13 @@ def ratios(dataset: Dataset) -> list[list[float]]:
     for k in SIZES:
         part = (same[:, :k].reshape(-1), node[:, :k].reshape(-1))
         everything = torch.ones_like(part[1]).bool()
-        found.append(
-            [
-                _mean_share(*part, everything, graph.n),
-                adjacent,
-                _mean_share(*part, joined[:, :k].reshape(-1), graph.n),
-            ]
-        )
+        both = _mean_share(*part, joined[:, :k].reshape(-1), graph.n)
+        found.append([_mean_share(*part, everything, graph.n), adjacent, both])
     return found
 
 
 def _mean_share(same: Tensor, node: Tensor, counts: Tensor, n: int) -> float:
-    """The mean over nodes of the share of ``same`` among their neighbors that count."""
+    """The mean over nodes of the share of ``same`` among their neighbors for which ``counts`` is true."""
     total = torch.zeros(n).index_add_(0, node, counts.float())
     hits = torch.zeros(n).index_add_(0, node, same * counts)
     return float((hits / total)[total > 0].mean())
@@ -78,8 +74,8 @@ def _mean_share(same: Tensor, node: Tensor, counts: Tensor, n: int) -> float:
 def _picture(shares: dict[str, list[list[float]]]) -> Figure:
     figure, axes = pictures.panels(len(shares))
     for ax, (dataset, table) in zip(axes, shares.items(), strict=True):
-        for place, name in enumerate(SERIES):
-            pictures.line(ax, place, SIZES, [row[place] for row in table], name)
+        for i, name in enumerate(SERIES):
+            pictures.line(ax, i, SIZES, [row[i] for row in table], name)
         pictures.doubling(ax, SIZES)
         ax.set_title(dataset, fontsize=9)
         ax.set_xlabel("k", fontsize=8)

@@ -1,4 +1,4 @@
-"""The figure of AFGRL's two settings: k, the nearest neighbors, and M, the clusterings."""
+"""The figure of AFGRL's two settings: k, the number of neighbors, and M, the number of k-means runs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from afgrl.reproduce import curves, paper
-from afgrl.reproduce.cells import Cell
-from afgrl.reproduce.result import PROTOCOLS, Records, Result, Scope
+from afgrl.reproduce.result import PROTOCOLS, Records, Result
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
 VALUES = {"n_neighbors": (2, 4, 8, 16, 32), "n_restarts": (1, 2, 5, 10)}
 QUICK_VALUES = {"n_neighbors": (2, 4), "n_restarts": (1, 2)}
-LETTERS = {"n_neighbors": "k", "n_restarts": "M"}
+SYMBOLS = {"n_neighbors": "k", "n_restarts": "M"}  # of the paper
 
 
-def cells(scope: Scope) -> list[Cell]:
+def specs(scope: Scope) -> list[RunSpec]:
     if "afgrl" not in scope.methods:
         return []
-    return [cell for setting, chosen in values(scope) for cell in _cells(scope, setting, chosen)]
-
-
-def _cells(scope: Scope, setting: str, values: tuple[int, ...]) -> list[Cell]:
-    return curves.cells(scope, scope.at_hand(paper.DATASETS), ["afgrl"], setting, values)
+    datasets = scope.available(paper.DATASETS)
+    return [
+        spec
+        for setting, chosen in values(scope)
+        for spec in curves.specs(scope, datasets, ["afgrl"], setting, chosen)
+    ]  # fmt: skip
 
 
 def values(scope: Scope) -> list[tuple[str, tuple[int, ...]]]:
@@ -31,16 +33,19 @@ def values(scope: Scope) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def result(scope: Scope, records: Records) -> Result:
-    tables, made = [], dict[str, Callable[[], Figure]]()
+    tables, drawn = [], dict[str, Callable[[], Figure]]()
     for setting, chosen in values(scope):
         found = {
             (dataset, "afgrl", protocol): curves.curve(scope, records, dataset, "afgrl", setting, chosen, protocol)
-            for dataset in scope.at_hand(paper.DATASETS)
+            for dataset in scope.available(paper.DATASETS)
             for protocol in PROTOCOLS
         }
-        letter = LETTERS[setting]
-        tables.append(curves.table(f"AFGRL against {letter}", letter, found))
-        made[f"sensitivity-{letter}"] = partial(curves.picture, found, letter, doubling=True)
-    said = "The paper gives no numbers: k = 4 and M > 1 are best, all M about alike."
-    notes = [*scope.absent(paper.DATASETS), *scope.looks_notes, said]
-    return Result("Figure: sensitivity to k and M", tables, made, notes)
+        symbol = SYMBOLS[setting]
+        tables.append(curves.table(f"AFGRL against {symbol}", symbol, found))
+        drawn[f"sensitivity-{symbol}"] = partial(curves.picture, found, symbol, doubling=True)
+    notes = [
+        *scope.missing_notes(paper.DATASETS),
+        *scope.evaluations_notes,
+        "The paper gives no numbers; its curves are best at k = 4 and at M > 1, and nearly flat in M.",
+    ]
+    return Result("Figure: sensitivity to k and M", tables, drawn, notes)

@@ -1,4 +1,4 @@
-"""The figure of Photo's vectors in the plane: GCA's beside AFGRL's, with a closer look at a few nodes of each class."""
+"""The figure of Photo's embeddings as a 2-D projection: GCA beside AFGRL, and a close-up of a few nodes per class."""
 
 from __future__ import annotations
 
@@ -11,84 +11,91 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import silhouette_score
 
 from afgrl.reproduce import pictures
-from afgrl.reproduce.cells import Cell, loaded
 from afgrl.reproduce.layout import Column, Entry, Table
-from afgrl.reproduce.result import Records, Result, Scope
+from afgrl.reproduce.result import Records, Result
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
 METHODS = ("gca", "afgrl")
 DATASET = "photo"
-MOST = 3000  # nodes that are shown
-CLOSE = 20  # nodes of each class in the closer look
+MAX_NODES, QUICK_NODES = 3000, 300
+CLOSE_UP = 20  # nodes per class
 
 
-def cells(scope: Scope) -> list[Cell]:
+def specs(scope: Scope) -> list[RunSpec]:
     return [
-        scope.cell(dataset, method)
-        for dataset in scope.at_hand([DATASET])[:1]
+        scope.spec(dataset, method)
+        for dataset in scope.available([DATASET])[:1]
         for method in METHODS
         if method in scope.methods
     ]
 
 
 def result(scope: Scope, records: Records) -> Result:
-    title = "Figure: vectors in the plane by t-SNE"
+    title = "Figure: 2-D projection by t-SNE"
     found = separations(scope)
     rows: list[list[Entry]] = [[method, *values] for method, values in found.items()]
-    columns = [Column("method"), Column("silhouette, all", 3), Column("silhouette, closer look", 3)]
-    names = [cell.dataset for cell in cells(scope)[:1]]
+    columns = [Column("method"), Column("silhouette", 3), Column(f"silhouette, {CLOSE_UP} nodes per class", 3)]
+    names = [spec.source for spec in specs(scope)[:1]]
     notes = [
-        *scope.absent([DATASET]),
-        "The silhouette of the classes, by cosine of the vectors themselves, is what the eye looks for in the plane.",
+        *scope.missing_notes([DATASET]),
+        "The silhouette of the classes is computed from the embeddings by cosine distance, not from the projection.",
     ]
-    pictures = {"tsne": lambda: _picture(_planes(scope))} if found else {}
-    return Result(title, [Table(", ".join([title, *names]), columns, rows)], pictures, notes)
+    drawn = {"tsne": lambda: _picture(_projections(scope))} if found else {}
+    return Result(title, [Table(", ".join([title, *names]), columns, rows)], drawn, notes)
 
 
 def separations(scope: Scope) -> dict[str, tuple[float, float]]:
-    """Of each method the silhouette of the classes, among all that is shown and in the closer look."""
+    """For each method, the silhouette of the classes among the nodes shown and in the close-up."""
     found = {}
-    for method, vectors, y in _vectors(scope):
-        shown, close = (float(silhouette_score(vectors[part], y[part], metric="cosine")) for part in _parts(y))
-        found[method] = shown, close
+    for method, vectors, y in _embeddings(scope):
+        shown, close_up = (
+            float(silhouette_score(vectors[part], y[part], metric="cosine")) for part in _parts(scope, y)
+        )
+        found[method] = shown, close_up
     return found
 
 
-def _vectors(scope: Scope) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    for cell in cells(scope) if scope.vectors else ():
-        assert scope.vectors is not None
-        vectors = scope.vectors(cell)
+def _embeddings(scope: Scope) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Method, unit vectors and labels of each run whose embedding is available."""
+    for spec in specs(scope):
+        vectors = scope.embedding(spec)
         if vectors is not None:
-            yield cell.method, _unit(vectors), np.asarray(loaded(cell.dataset, scope.data_dir).y)
+            unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            yield spec.method, unit, np.asarray(scope.dataset(spec.source).y)
 
 
-def _parts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes that are shown, and those of the closer look."""
-    draw = np.random.default_rng(0)
-    shown = np.sort(draw.permutation(len(y))[:MOST])
-    close = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:CLOSE] for label in range(y.max() + 1)])
-    return shown, close
+def _parts(scope: Scope, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes shown, and those of the close-up."""
+    rng = np.random.default_rng(0)
+    shown = np.sort(rng.permutation(len(y))[: QUICK_NODES if scope.quick else MAX_NODES])
+    close_up = [rng.permutation(np.flatnonzero(y == label))[:CLOSE_UP] for label in range(y.max() + 1)]
+    return shown, np.concatenate(close_up)
 
 
-def _planes(scope: Scope) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    return {method: [(_plane(vectors[part]), y[part]) for part in _parts(y)] for method, vectors, y in _vectors(scope)}
+Projections = dict[str, list[tuple[np.ndarray, np.ndarray]]]  # method → points [m, 2] and labels [m] of both parts
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+def _projections(scope: Scope) -> Projections:
+    return {
+        method: [(_project(vectors[part]), y[part]) for part in _parts(scope, y)]
+        for method, vectors, y in _embeddings(scope)
+    }
 
 
-def _plane(vectors: np.ndarray) -> np.ndarray:
-    near = min(30.0, (len(vectors) - 1) / 3)
-    return TSNE(perplexity=near, init="pca", random_state=0).fit_transform(vectors)
+def _project(vectors: np.ndarray) -> np.ndarray:
+    perplexity = min(30.0, (len(vectors) - 1) / 3)
+    points: np.ndarray = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
+    return points
 
 
-def _picture(flat: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> Figure:
-    figure, axes = pictures.panels(2 * len(flat))
-    for column, (method, parts) in enumerate(flat.items()):
+def _picture(projections: Projections) -> Figure:
+    figure, axes = pictures.panels(2 * len(projections))
+    for column, (method, parts) in enumerate(projections.items()):
         for row, (points, y) in enumerate(parts):
-            ax = axes[row * len(flat) + column]
+            ax = axes[row * len(projections) + column]
             _scatter(ax, points, y, 3 if row == 0 else 22)
-            ax.set_title(method if row == 0 else f"{method}, {CLOSE} nodes of each class", fontsize=9)
+            ax.set_title(method if row == 0 else f"{method}, {CLOSE_UP} nodes per class", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=8, frameon=False, fontsize=8, title="class", markerscale=2

@@ -1,4 +1,4 @@
-"""The paper's numbers, as its tables have them; datasets in its order. None is what ran out of memory there."""
+"""The published numbers, with datasets in the paper's order. None: out of memory in the paper."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SIMILARITY: dict[str, tuple[tuple[float, float] | None, ...]] = {
     "afgrl": ((0.7811, 0.7660), (0.8966, 0.8890), (0.9236, 0.9173), (0.9180, 0.9142), (0.9525, 0.9486)),
 }
 
-# How much worse the worst drop rates are than the best, percent; WikiCS is not in that table.
+# -(best - worst) / best over the drop rates, percent; that table does not include WikiCS.
 SENSITIVITY: dict[str, dict[str, tuple[float | None, ...]]] = {
     "classification": {"bgrl": (-4.00, -1.06, -0.20, -0.69), "gca": (-19.18, -5.48, -0.27, None)},
     "clustering": {"bgrl": (-11.57, -13.30, -0.78, -6.46), "gca": (-26.28, -23.27, -1.64, None)},

@@ -1,4 +1,4 @@
-"""How the pictures look: the same in print, on a screen and to color-blind readers."""
+"""The style of all pictures: readable in print, on a screen and for color-blind readers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-# Okabe and Ito's colors, told apart by all; each line has a marker of its own besides.
+# The colors of Okabe and Ito, which color-blind readers can distinguish; each line also has its own marker.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PANEL = (3.4, 2.7)  # inches
-REACH = 0.2  # of the best value: how far down a panel goes
-SPAN = 0.03  # of the best value: what a panel spans at least
-FRAME_NOTE = "A line that leaves its panel goes on below; the table has all values."
+MAX_DEPTH = 0.2  # of the best value: how far below it a panel reaches
+MIN_SPAN = 0.03  # of the best value: the smallest range of a panel
+FRAME_NOTE = "A line that leaves its panel continues below it; the table has all values."
 
 
 def panels(count: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, and its axes."""
+    """A figure with that many panels, and their axes."""
     columns = max(1, min(count, columns))
     rows = max(1, -(-count // columns))
     figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained", dpi=150)
-    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+    axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", color="#dddddd", linewidth=0.6)
@@ -33,15 +33,15 @@ def panels(count: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
 
 
 def line(
-    ax: Axes, place: int, x: Sequence[float], y: Sequence[float], label: str, spread: Sequence[float] | None = None
+    ax: Axes, i: int, x: Sequence[float], y: Sequence[float], label: str, spread: Sequence[float] | None = None
 ) -> None:
-    """A series with the color and marker of its place."""
-    color, marker = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]
+    """A series with the i-th color and marker."""
+    color, marker = COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
     ax.errorbar(x, y, yerr=spread, color=color, marker=marker, markersize=4, linewidth=1.3, capsize=2, label=label)
 
 
 def doubling(ax: Axes, values: Sequence[float]) -> None:
-    """An axis of values that double, each with its tick."""
+    """A logarithmic x-axis with a tick at each value."""
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_locator(FixedLocator(list(values)))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -49,16 +49,16 @@ def doubling(ax: Axes, values: Sequence[float]) -> None:
 
 
 def frame(ax: Axes) -> None:
-    """Leaves out what is far below the best: a line that fails would flatten all others. What changes little looks so:
-    a panel of a few tenths of a percent would make mountains of it."""
+    """Limit the y-axis: not far below the best value, so that a failed line does not flatten the others, and not
+    narrower than 3 % of it, so that small differences look small."""
     values = [value for line in ax.lines for value in np.asarray(line.get_ydata()).tolist()]
     if not values:
         return
     best = max(values)
-    if min(values) < (1 - REACH) * best:
-        ax.set_ylim((1 - REACH) * best, (1 + REACH / 20) * best)
+    if min(values) < (1 - MAX_DEPTH) * best:
+        ax.set_ylim((1 - MAX_DEPTH) * best, (1 + MAX_DEPTH / 20) * best)
     bottom, top = ax.get_ylim()
-    missing = max(0.0, SPAN * best - (top - bottom))
+    missing = max(0.0, MIN_SPAN * best - (top - bottom))
     ax.set_ylim(bottom - missing / 2, top + missing / 2)
 
 

@@ -1,4 +1,4 @@
-"""Table 1: how much the choice of augmentation matters, and beside it how much AFGRL's own settings do."""
+"""Table 1: sensitivity to the augmentation, and for comparison the sensitivity of AFGRL to its own settings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import itertools
 from typing import Any
 
 from afgrl.reproduce import paper
-from afgrl.reproduce.cells import Cell
 from afgrl.reproduce.layout import Column, Entry, Table, over_seeds
-from afgrl.reproduce.result import Records, Result, Scope, seeds_of
+from afgrl.reproduce.result import PROTOCOLS, Records, Result, seeds_of
+from afgrl.reproduce.scope import Scope
+from afgrl.runs.spec import RunSpec
 
 AUGMENTED = ("bgrl", "gca")
-# Of edges and of features, the same in both views: the corners of 0 to .5 and the middle.
+# Drop rates of edges and of features, the same in both views: the corners of 0 to .5 and the middle.
 RATES = ((0.0, 0.0), (0.0, 0.5), (0.5, 0.0), (0.5, 0.5), (0.25, 0.25))
 QUICK_RATES = ((0.0, 0.5), (0.5, 0.0))
-# One at a time around the published settings, which are in the grid too.
+# One change at a time from the published settings, which are in the grid too.
 AFGRL: dict[str, tuple[Any, ...]] = {
     "n_neighbors": (2, 8, 16),
     "n_clusters": (50, 200),
@@ -27,10 +28,10 @@ QUICK_AFGRL: dict[str, tuple[Any, ...]] = {"n_neighbors": (2, 4), "n_restarts": 
 TASKS = (("classification", "accuracy"), ("clustering", "nmi"))
 
 
-def cells(scope: Scope) -> list[Cell]:
+def specs(scope: Scope) -> list[RunSpec]:
     return [
-        scope.grid.cell(dataset, method, seed, **settings)
-        for dataset in scope.at_hand(paper.SENSITIVITY_DATASETS)
+        scope.grid.spec(dataset, method, seed, **settings)
+        for dataset in scope.available(paper.SENSITIVITY_DATASETS)
         for method in (*AUGMENTED, "afgrl")
         if method in scope.methods
         for settings in _grid(scope, method)
@@ -43,37 +44,43 @@ def _grid(scope: Scope, method: str) -> list[dict[str, Any]]:
         grid = QUICK_AFGRL if scope.quick else AFGRL
         return [{}, *({name: value} for name, values in grid.items() for value in values)]
     return [
-        scope.in_grid(method)
+        scope.grid_settings(method)
         | {"drop_edges_1": edges, "drop_edges_2": edges, "drop_features_1": features, "drop_features_2": features}
         for edges, features in (QUICK_RATES if scope.quick else RATES)
     ]
 
 
 def result(scope: Scope, records: Records) -> Result:
-    datasets = scope.at_hand(paper.SENSITIVITY_DATASETS)
+    datasets = scope.available(paper.SENSITIVITY_DATASETS)
     columns = [Column("task"), Column("method"), Column("protocol")]
     for dataset in datasets:
         columns += [Column(f"{dataset} published", 2, signed=True), Column(dataset, 2, signed=True)]
     rows: list[list[Entry]] = []
-    for (task, leaf), method in itertools.product(TASKS, (*AUGMENTED, "afgrl")):
-        for protocol in ("label-free", "paper") if method in scope.methods else ():
+    for (task, score), method in itertools.product(TASKS, (*AUGMENTED, "afgrl")):
+        for protocol in PROTOCOLS if method in scope.methods else ():
             row: list[Entry] = [task, method, protocol]
             for dataset in datasets:
-                row += [_published(task, method, dataset), _fall(scope, records, dataset, method, protocol, task, leaf)]
+                row += [
+                    _published(task, method, dataset),
+                    _loss(scope, records, dataset, method, protocol, task, score),
+                ]
             rows.append(row)
+    title = "Table 1: sensitivity to augmentation"
+    return Result(title, [Table(title, columns, rows)], notes=_notes(scope))
+
+
+def _notes(scope: Scope) -> list[str]:
     rates = ", ".join(f"{edges}/{features}" for edges, features in (QUICK_RATES if scope.quick else RATES))
     grid = "; ".join(
         f"{name} {', '.join(map(str, values))}" for name, values in (QUICK_AFGRL if scope.quick else AFGRL).items()
     )
-    notes = [
-        *scope.absent(paper.SENSITIVITY_DATASETS),
+    return [
+        *scope.missing_notes(paper.SENSITIVITY_DATASETS),
         "Each value is -(best - worst) / best in percent.",
-        f"BGRL and GCA: edges/features are dropped at rates {rates}, the same in both views.",
+        f"BGRL and GCA: drop rates of edges/features are {rates}, the same in both views.",
         *scope.grid_notes,
-        f"AFGRL, which drops nothing: the published settings, and one of them changed at a time: {grid}.",
+        f"AFGRL, which has no drop rates: the published settings, with one of them changed at a time: {grid}.",
     ]
-    title = "Table 1: sensitivity to augmentation"
-    return Result(title, [Table(title, columns, rows)], notes=notes)
 
 
 def _published(task: str, method: str, dataset: str) -> Entry:
@@ -83,13 +90,13 @@ def _published(task: str, method: str, dataset: str) -> Entry:
     return "OOM" if value is None else value
 
 
-def _fall(
-    scope: Scope, records: Records, dataset: str, method: str, protocol: str, task: str, leaf: str
+def _loss(
+    scope: Scope, records: Records, dataset: str, method: str, protocol: str, task: str, score: str
 ) -> float | None:
-    """How much worse the worst of the grid is than the best, percent; of a part of the grid it would be too little."""
+    """-(best - worst) / best over the grid, percent; None if a part of the grid, and so maybe the worst, is missing."""
     means, grid = [], _grid(scope, method)
     for settings in grid:
         found = seeds_of(records, scope.grid, dataset, method, **settings)
         if found:
-            means.append(over_seeds([record[protocol][task][leaf] for record in found])[0])
+            means.append(over_seeds([record[protocol][task][score] for record in found])[0])
     return -100 * (max(means) - min(means)) / max(means) if len(means) == len(grid) else None

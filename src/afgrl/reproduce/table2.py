@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from afgrl.reproduce import paper, scores
-from afgrl.reproduce.result import Records, Result, Scope
-from afgrl.reproduce.scores import cells
+from afgrl.reproduce.result import Records, Result
+from afgrl.reproduce.scope import Scope
+from afgrl.reproduce.scores import specs
 
 PUBLISHED = {
     method: tuple(None if value is None else (value,) for value in values) for method, values in paper.ACCURACY.items()
@@ -14,9 +15,9 @@ PUBLISHED = {
 
 
 def result(scope: Scope, records: Records) -> Result:
-    accuracy = scores.Score("classification", "accuracy", "accuracy %", 2)
+    accuracy = scores.Metric("classification", "accuracy", "accuracy %", 2)
     made = scores.result("Table 2: node classification", scope, records, [accuracy], PUBLISHED)
     return replace(made, notes=[*made.notes, scores.SHORT_VECTORS])
 
 
-__all__ = ["cells", "result"]
+__all__ = ["result", "specs"]

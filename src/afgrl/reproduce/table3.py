@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from afgrl.reproduce import paper, scores
-from afgrl.reproduce.result import Records, Result, Scope
-from afgrl.reproduce.scores import cells
+from afgrl.reproduce.result import Records, Result
+from afgrl.reproduce.scope import Scope
+from afgrl.reproduce.scores import specs
 
 
 def result(scope: Scope, records: Records) -> Result:
-    shown = [
-        scores.Score("clustering", name, title, 4) for name, title in (("nmi", "NMI"), ("homogeneity", "homogeneity"))
-    ]
+    shown = [scores.Metric("clustering", *names, 4) for names in (("nmi", "NMI"), ("homogeneity", "homogeneity"))]
     return scores.result("Table 3: node clustering", scope, records, shown, paper.CLUSTERING)
 
 
-__all__ = ["cells", "result"]
+__all__ = ["result", "specs"]
