@@ -1,9 +1,9 @@
-# Two commands do everything: `make demo` and `make test`. The environment lies in .venv.
+# Two commands do everything: `make demo` and `make test`. The environment is in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test check format bench install clean
+.PHONY: demo test check format generate bench install clean
 
 demo: .venv/installed
 	$(BIN)/afgrl demo
@@ -15,18 +15,25 @@ check: .venv/installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/check_language.py
 
 format: .venv/installed-check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# OUT keeps the figures, DATASETS takes some of the five: make bench OUT=results/bench-mine.json DATASETS=photo,cs
+# For example: make bench OUT=results/bench-mine.json DATASETS=photo,cs
 bench: .venv/installed
 	$(BIN)/afgrl bench $(if $(OUT),--out $(OUT)) $(if $(DATASETS),--datasets $(DATASETS))
 
+# Estimator signatures and docs/reference.md follow the settings and the command line.
+generate: .venv/installed-check
+	$(BIN)/python -m tools.generate_estimators
+	$(BIN)/ruff format --quiet src/afgrl/estimators/generated.py
+	$(BIN)/python -m tools.generate_reference
+
 install: .venv/installed
 
-# A stamp for each set of packages: the second `make` installs nothing.
+# One stamp file per set of packages, so that a second `make` installs nothing.
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) -e .

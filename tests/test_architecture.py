@@ -1,8 +1,9 @@
-"""The direction of imports and the public names, held by tests."""
+"""The layers, the absence of import cycles, and the public names."""
 
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,138 +11,129 @@ import pytest
 import afgrl
 
 SOURCE = Path(afgrl.__file__).parent
-
-# What each part may import; every part may import errors. docs/architecture.md explains it.
-ALLOWED = {
-    "errors": set(),
-    "csr": set(),
-    "graph": {"data"},  # late, for Graph.from_pandas alone
-    "config": {"graph"},  # as an annotation only
-    "ops": {"graph"},
-    "positives": {"graph", "ops"},
-    "augment": {"graph", "ops"},
-    "diffusion": {"graph", "ops"},
-    "nn": {"graph", "ops"},
-    "methods": {"augment", "config", "diffusion", "graph", "nn", "ops", "positives"},
-    "recipes": set(),
-    "data": {"graph", "ops"},
-    "steps": {"methods"},
-    "train": {"config", "graph", "methods", "nn", "ops", "steps"},
-    "estimate": {"graph", "methods", "ops"},
-    "bench": {
-        "config",
-        "data",
-        "environment",
-        "estimate",
-        "graph",
-        "methods",
-        "nn",
-        "ops",
-        "positives",
-        "steps",
-        "train",
-    },
-    "evaluate": {"data", "graph", "ops"},
-    "environment": set(),
-    "writing": set(),
-    "folders": set(),
-    "vectors": {"graph", "writing"},
-    "order": {"data"},
-    "runs": {"config", "data", "environment", "folders", "order", "vectors", "writing"},
-    "search": {"graph", "index", "ops", "runs"},
-    "forecast": {"bench", "config", "data", "estimate", "methods"},
-    "lessons": {"data", "methods"},
-    "watch": {"data", "evaluate", "runs", "train"},
-    "clusters": {"graph", "ops", "runs"},
-    "index": {"ops", "runs", "writing"},
-    "onnx": {"experiment", "graph", "methods", "nn", "ops", "runs", "writing"},
-    "report": {"graph", "ops", "order", "runs", "search", "tables", "writing"},
-    "explore": {"ops", "report", "runs", "search", "vectors"},
-    "experiment": {
-        "clusters",
-        "config",
-        "data",
-        "evaluate",
-        "forecast",
-        "graph",
-        "lessons",
-        "methods",
-        "ops",
-        "order",
-        "runs",
-        "train",
-        "watch",
-    },
-    "reproduce": {
-        "config",
-        "data",
-        "environment",
-        "evaluate",
-        "graph",
-        "lessons",
-        "methods",
-        "nn",
-        "ops",
-        "positives",
-        "train",
-        "writing",
-    },
-    "progress": {"config", "train"},
-    "estimator": {"config", "data", "experiment", "graph", "methods", "ops", "progress", "runs", "train"},
-    "doctor": {"config", "data", "environment", "graph", "methods", "ops", "train"},
-    "tables": set(),
-}
+# A module imports only from its own layer or from layers before it in this list (docs/architecture.md).
+LAYERS = (
+    ("errors", "csr", "config", "graph"),
+    ("ops",),
+    ("nn", "methods", "recipes"),
+    ("data", "evaluate"),
+    ("train", "runs", "cost"),
+    ("experiment", "analysis", "estimators"),
+    ("report", "explore", "reproduce", "bench", "onnx", "doctor"),
+    ("cli",),
+)
+LAYER = {part: number for number, parts in enumerate(LAYERS, 1) for part in parts}
 
 
-def part(module):
-    return module.split(".")[1] if "." in module else None
+@cache
+def modules():
+    """Every module of the package by its dotted name without the leading ``afgrl.``."""
+    found = {}
+    for file in SOURCE.rglob("*.py"):
+        name = ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+        if name not in ("", "__main__"):
+            found[name] = file
+    return found
 
 
-def imports(file):
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "afgrl":
-            names = [f"afgrl.{alias.name}" for alias in node.names] if node.module == "afgrl" else [node.module]
-            yield from (part(name) for name in names)
-        elif isinstance(node, ast.Import):
-            yield from (part(alias.name) for alias in node.names if alias.name.startswith("afgrl."))
+@cache
+def imports(name):
+    """The modules of the package that a module imports, also late and for type checking."""
+    found = set()
+    for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return {resolved for one in found if (resolved := module_of(one)) and resolved != name}
 
 
-@pytest.mark.parametrize("name", sorted(ALLOWED))
-def test_imports_point_one_way(name):
-    files = [SOURCE / f"{name}.py"] if (SOURCE / f"{name}.py").exists() else sorted((SOURCE / name).rglob("*.py"))
-    assert files
-    for file in files:
-        wrong = set(imports(file)) - ALLOWED[name] - {name, "errors", "csr", None}
-        assert not wrong, f"{file.name} imports {wrong}"
+def module_of(dotted):
+    """The module that a dotted name is or is defined in; None outside of the package."""
+    name = dotted.removeprefix("afgrl.") if dotted.startswith("afgrl.") else ""
+    while name and name not in modules():
+        name = name.rpartition(".")[0]
+    return name or None
 
 
-def test_every_part_is_listed():
-    parts = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert parts - {"__init__", "__main__", "cli"} == ALLOWED.keys()
+def part(name):
+    return name.split(".")[0]
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_a_module_imports_only_its_own_layer_and_those_before_it(name):
+    above = {one for one in imports(name) if LAYER[part(one)] > LAYER[part(name)]}
+    assert not above
+
+
+def test_there_are_no_import_cycles():
+    """Late imports and imports for type checking count too; a package and its modules are separate modules."""
+    done, path = set(), []
+
+    def visit(name):
+        if name in path:
+            pytest.fail(f"import cycle: {' → '.join([*path[path.index(name) :], name])}")
+        if name in done:
+            return
+        path.append(name)
+        for other in sorted(imports(name)):
+            visit(other)
+        path.pop()
+        done.add(name)
+
+    for name in sorted(modules()):
+        visit(name)
+
+
+def test_every_part_has_one_layer_and_every_layer_is_used():
+    parts = {part(name) for name in modules()}
+    assert parts == LAYER.keys()
+    assert sum(map(len, LAYERS)) == len(LAYER) <= 24
+
+
+def test_no_module_has_the_name_of_a_function_or_class_it_exports():
+    for name, file in modules().items():
+        defined = {
+            node.name
+            for node in ast.parse(file.read_text(encoding="utf-8")).body
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        }
+        exported = defined | {alias for alias in imported_names(file) if file.name == "__init__.py"}
+        own = name.rpartition(".")[2]
+        assert own not in exported, f"{name} exports a function of its own name"
+
+
+def imported_names(file):
+    """The names that a package re-exports."""
+    return {
+        alias.asname or alias.name
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("afgrl")
+        for alias in node.names
+    }
+
+
+def test_training_does_not_import_the_benchmark_harness():
+    code = (
+        "import sys, afgrl.experiment.training; assert not any(name.startswith('afgrl.bench') for name in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_public_names():
-    methods = [
-        "AFGRL",
-        "BGRL",
-        "DGI",
-        "DeepWalk",
-        "DeepWalkFeatures",
-        "GCA",
-        "GMI",
-        "GRACE",
-        "Hops",
-        "MVGRL",
-        "Node2Vec",
-    ]
-    methods += ["RandomEncoder", "RawFeatures"]
-    assert sorted(afgrl.__all__) == sorted([*methods, "AfgrlError", "Dataset", "Graph", "UserError", "load"])
+    estimators = [
+        "AFGRL", "BGRL", "DGI", "DeepWalk", "DeepWalkFeatures", "GCA", "GMI", "GRACE", "Hops", "MVGRL", "Node2Vec",
+        "RandomEncoder", "RawFeatures",
+    ]  # fmt: skip
+    converters = ["from_networkx", "from_pandas", "from_pyg", "from_scipy"]
+    expected = [*estimators, *converters, "AfgrlError", "Dataset", "Graph", "UserError", "load"]
+    assert sorted(afgrl.__all__) == sorted(expected)
     for name in afgrl.__all__:
         assert getattr(afgrl, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = afgrl.nothing
 
 
-def test_help_does_not_wait_for_pytorch():
-    code = "import sys, afgrl.cli; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+def test_help_does_not_load_pytorch():
+    code = "import sys, afgrl.cli.entry_point; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
