@@ -1,6 +1,7 @@
 # Two commands do everything: `make demo` and `make test`. The environment is in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .PHONY: demo test check format generate bench install clean
@@ -8,8 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 demo: .venv/installed
 	$(BIN)/afgrl demo
 
+# One thread per worker: two workers with two threads each would slow each other down on two cores.
 test: .venv/installed-test
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: .venv/installed-check
 	$(BIN)/ruff check .
