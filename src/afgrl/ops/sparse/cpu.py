@@ -54,12 +54,16 @@ def factor(matrix: Tensor) -> SparseMatrix:
     return SparseMatrix.from_csr(matrix, index_dtype=torch.int32 if fits else torch.int64)
 
 
-def factored_product(factors: Factors, w: Tensor) -> Tensor:
-    """The product of all factors with a float32 ``w`` [f, d] on the CPU: [n, d]. The gradient flows to ``w`` only."""
-    shapes = [*(matrix.shape for matrix in factors), tuple(w.shape)]
+def factored_product(factors: Factors, w: Tensor, *, transposed: bool = False) -> Tensor:
+    """The product of all factors with a float32 ``w`` [f, d] on the CPU: [n, d]. The gradient flows to ``w`` only.
+
+    ``transposed`` multiplies with the transpose of that product instead: [n, d] becomes [f, d].
+    """
+    matrices = [matrix.shape[::-1] for matrix in reversed(factors)] if transposed else [m.shape for m in factors]
+    shapes = [*matrices, tuple(w.shape)]
     if w.ndim != 2 or any(left[1] != right[0] for left, right in itertools.pairwise(shapes)):
         raise AfgrlError(f"Matrices of shapes {', '.join(map(str, shapes))} cannot be multiplied.")
-    return _FactoredProduct.apply(factors, w, False)
+    return _FactoredProduct.apply(factors, w, transposed)
 
 
 class _FactoredProduct(torch.autograd.Function):

@@ -1,0 +1,74 @@
+"""Leading singular vectors of tall tables, by products with the table only (randomized subspace iteration)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from afgrl.ops.sparse.cpu import Factors, factor, factored_product
+
+OVERSAMPLING = 32  # columns beyond the rank: the last wanted directions converge as fast as the first
+N_ITERS = 3
+SEED = 0  # the random start is the same in every call, so the same table gives the same bits
+
+
+def feature_basis(x: Tensor, rank: int) -> Tensor:
+    """An orthonormal basis [f, rank] of the leading right singular vectors of ``x`` [n, f], dense or CSR.
+
+    Only products with ``x`` and its transpose are computed; a CSR table stays sparse. Complexity: O(nnz · rank).
+    """
+    table = _Products(x)
+    basis = _random_start(x.shape[1], min(rank + OVERSAMPLING, x.shape[1]), x)
+    for _ in range(N_ITERS):
+        basis = torch.linalg.qr(table.transposed(table.times(basis)))[0]
+    projected = table.times(basis)
+    return basis @ leading_eigenvectors(projected.T @ projected, rank)
+
+
+def gram_matrix(blocks: Iterable[Tensor]) -> Tensor:
+    """The sum of ``bᵀb`` over blocks of rows [rows, c]: [c, c]."""
+    return torch.stack([block.T @ block for block in blocks]).sum(0)
+
+
+def leading_eigenvectors(matrix: Tensor, rank: int) -> Tensor:
+    """The ``rank`` leading eigenvectors [c, rank] of a positive semidefinite matrix [c, c], largest eigenvalue first.
+
+    Signs are fixed: the entry of largest magnitude of each vector is positive. If few of many vectors are wanted, they
+    come from subspace iteration, which is several times faster than a complete decomposition.
+    """
+    size = matrix.shape[0]
+    rank = min(rank, size)
+    width = rank + OVERSAMPLING
+    if 2 * width >= size:
+        vectors = torch.linalg.eigh(matrix)[1].flip(1)[:, :rank]
+    else:
+        basis = _random_start(size, width, matrix)
+        for _ in range(2 * N_ITERS):
+            basis = torch.linalg.qr(matrix @ basis)[0]
+        small = basis.T @ (matrix @ basis)
+        vectors = basis @ torch.linalg.eigh((small + small.T) / 2)[1].flip(1)[:, :rank]
+    largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
+    return vectors * torch.where(largest < 0, -1.0, 1.0)
+
+
+def _random_start(rows: int, columns: int, like: Tensor) -> Tensor:
+    generator = torch.Generator().manual_seed(SEED)
+    return torch.randn(rows, columns, generator=generator).to(like.device)
+
+
+class _Products:
+    """Products of a table and of its transpose with dense matrices."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.dense = x if x.layout != torch.sparse_csr else None
+        self.factors: Factors = () if self.dense is not None else (factor(x),)
+
+    def times(self, right: Tensor) -> Tensor:
+        return self.dense @ right if self.dense is not None else factored_product(self.factors, right)
+
+    def transposed(self, right: Tensor) -> Tensor:
+        if self.dense is not None:
+            return self.dense.T @ right
+        return factored_product(self.factors, right, transposed=True)
