@@ -29,8 +29,10 @@ CLASSES = {  # method → class name and summary; the supervised GCN needs label
     "hops": ("Hops", "[X | SX | … | SʰX], without training."),
     "mvgrl": ("MVGRL", "Contrasts the graph with its diffusion."),
     "node2vec": ("Node2Vec", "DeepWalk with biased walks (p, q)."),
+    "ppr": ("PPR", "The vectors of SVD, averaged by personalized PageRank, without training."),
     "random": ("RandomEncoder", "An untrained encoder."),
     "raw": ("RawFeatures", "The features themselves."),
+    "svd": ("SVD", "Principal directions of [X | SX | S²X | S³X], without training."),
 }
 OWN = [
     ("device", "str", "'auto'", "auto, cpu or cuda"),

@@ -1,0 +1,73 @@
+"""Vectors without training: against a complete decomposition in float64, and by hand."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from afgrl.graph import Graph
+from afgrl.methods.parts import spectral
+from afgrl.methods.parts.spectral import SpectralFeatures, neighbor_mean, pagerank_average
+from afgrl.ops.propagation.adjacency import gcn_norm
+from tests.conftest import communities
+
+
+def multi_hop(graph):
+    """[X | SX | S²X | S³X] in float64, with unit rows in each block."""
+    adjacency, block = gcn_norm(graph).to_dense().double(), F.normalize(graph.x.to_dense().double())
+    blocks = [block]
+    for _ in range(3):
+        blocks.append(adjacency @ blocks[-1])
+    return torch.cat([F.normalize(each) for each in blocks], 1)
+
+
+def fitted(graph, width):
+    features = SpectralFeatures(graph.n_features, width)
+    features.fit(graph.x, gcn_norm(graph))
+    return features
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_vectors_are_the_leading_directions_of_the_multi_hop_features(sparse):
+    graph = communities()
+    if sparse:
+        graph = Graph(graph.x.to_sparse_csr(), graph.edge_index)
+    table = multi_hop(graph)
+    u, s, _ = torch.linalg.svd(table, full_matrices=False)
+    width = 6
+    found = fitted(graph, width)(graph.x, gcn_norm(graph)).double()
+    expected = u[:, :width] * s[:width]
+    # Both are defined up to a rotation of directions with equal values: inner products are not.
+    assert torch.allclose(found @ found.T, expected @ expected.T, atol=1e-4)
+
+
+def test_many_features_are_first_projected_onto_their_own_directions(monkeypatch):
+    graph = communities(n_features=60)
+    whole = fitted(graph, 10)(graph.x, gcn_norm(graph))
+    monkeypatch.setattr(spectral, "RANK", 50)
+    features = fitted(graph, 10)
+    assert features.basis.shape == (60, 50)
+    assert features.rotation.shape == (200, 10)
+    projected = features(graph.x, gcn_norm(graph))
+    cosine = F.cosine_similarity((whole @ whole.T).flatten(), (projected @ projected.T).flatten(), dim=0)
+    assert cosine > 0.99  # 50 of 60 directions hold nearly all of the features
+
+
+def test_a_width_beyond_the_number_of_columns_is_cut():
+    assert SpectralFeatures(3, 512).width == 12
+
+
+def test_the_mean_of_the_neighbors_equals_a_loop(rng):
+    graph = communities()
+    t = torch.randn(graph.n, 5, generator=rng)
+    unit, expected = F.normalize(t), []
+    for node in range(graph.n):
+        neighbors = graph.edge_index[1][graph.edge_index[0] == node].tolist()
+        expected.append(F.normalize(unit[[node, *neighbors]].mean(0), dim=0))
+    assert torch.allclose(neighbor_mean(t, gcn_norm(graph)), torch.stack(expected), atol=1e-6)
+
+
+def test_pagerank_by_hand():
+    adjacency = torch.tensor([[0.5, 0.5], [0.5, 0.5]]).to_sparse_csr()
+    v = torch.tensor([[1.0], [0.0]])
+    # The mean of both rows stays .5; each step keeps .15 of v and takes .85 of the mean.
+    assert torch.allclose(pagerank_average(v, adjacency), torch.tensor([[0.575], [0.425]]))
