@@ -28,7 +28,10 @@ def test_later_layers_override_earlier_ones():
 
 def test_settings_that_follow_the_graph_have_no_default():
     missing = {name for name, field in AFGRLSettings.model_fields.items() if field.is_required()}
-    assert missing == {"epochs", "n_components", "predictor_width", "n_hops"}
+    assert missing == {
+        "epochs", "steps", "batch_size", "dropout", "n_components", "encoder_width", "predictor_width", "skip", "input",
+        "n_hops", "n_neighbors", "refresh_every", "neighbor_weight",
+    }  # fmt: skip
     assert {name for name, field in DeepWalkSettings.model_fields.items() if field.is_required()} == {"epochs"}
     with pytest.raises(UserError, match="'epochs' has no default without a graph; set it"):
         resolve(AFGRLSettings)
@@ -54,18 +57,76 @@ def test_graph_defaults_fill_exactly_the_fields_without_a_default(method):
     ids=["small dense", "medium dense", "large dense", "small sparse", "large sparse"],
 )
 def test_defaults_of_afgrl_follow_the_features_and_the_size(n, x, expected):
-    settings = resolve(AFGRLSettings, graph=Graph(x, RING[n]))
+    settings = resolve(AFGRLSettings, {"batch_size": 0}, graph=Graph(x, RING[n]))
     assert (settings.n_hops, settings.epochs, settings.n_components, settings.predictor_width) == expected
+
+
+def complete_graphs(n):
+    """Complete graphs of 7 nodes: degree 6."""
+    block = torch.arange(n // 7 * 7).view(-1, 7)
+    pairs = torch.combinations(torch.arange(7)).T
+    graph = Graph(bag_of_words(len(block) * 7), block[:, pairs].transpose(0, 1).reshape(2, -1))
+    assert graph.mean_degree == 6
+    return graph
 
 
 @pytest.mark.parametrize(("n", "epochs"), [(7, 300), (LARGE + 7, 150)])
 def test_one_hop_is_the_default_for_sparse_features_and_many_neighbors(n, epochs):
-    block = torch.arange(n // 7 * 7).view(-1, 7)  # complete graphs of 7 nodes: degree 6
-    pairs = torch.combinations(torch.arange(7)).T
-    graph = Graph(bag_of_words(len(block) * 7), block[:, pairs].transpose(0, 1).reshape(2, -1))
-    assert graph.mean_degree == 6
-    settings = resolve(AFGRLSettings, graph=graph)
+    settings = resolve(AFGRLSettings, {"batch_size": 0}, graph=complete_graphs(n))
     assert (settings.n_hops, settings.epochs, settings.n_components) == (1, epochs, 512)
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (Graph(torch.ones(LARGE, 1), RING[LARGE]), ("svd", "svd", 1024, 800, 50)),
+        (complete_graphs(7000), ("own", "svd", 512, 300, 50)),
+        (complete_graphs(LARGE + 7), ("own", "svd", 512, 300, 100)),
+        (Graph(bag_of_words(LARGE), RING[LARGE]), ("features", "svd+ppr", 512, 300, 20)),
+        (Graph(bag_of_words(LARGE + 1), RING[LARGE + 1]), ("features", "svd+ppr", 512, 300, 100)),
+    ],
+    ids=["dense", "many neighbors", "many neighbors, large", "few neighbors", "few neighbors, large"],
+)
+def test_defaults_of_batches_follow_the_features_the_degrees_and_the_size(graph, expected):
+    settings = resolve(AFGRLSettings, graph=graph)
+    assert (settings.epochs, settings.batch_size, settings.n_components) == (0, 1024, 512)
+    names = ("input", "skip", "encoder_width", "steps", "refresh_every")
+    assert tuple(getattr(settings, name) for name in names) == expected
+
+
+def test_small_graphs_take_few_steps():
+    steps = [resolve(AFGRLSettings, graph=Graph(torch.ones(n, 1), RING[10])).steps for n in (10, 77, 800, 7000)]
+    assert steps == [30, 30, 100, 800]
+
+
+@pytest.mark.parametrize("given", [{"epochs": 3}, {"batch_size": 0}, {"n_layers": 2}, {"epochs": "3", "n_layers": "2"}])
+def test_epochs_or_several_layers_select_full_batches(given):
+    settings = resolve(AFGRLSettings, given, graph=GRAPH)
+    assert not settings.in_batches
+    assert settings.n_steps == settings.epochs > 0
+    assert (settings.step_name, settings.skip, settings.n_neighbors) == ("epoch", "none", 4)
+
+
+def test_steps_or_a_batch_size_select_batches():
+    settings = resolve(AFGRLSettings, {"steps": 3, "batch_size": 5}, graph=GRAPH)
+    assert (settings.n_steps, settings.step_name, settings.epochs) == (3, "step", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"epochs": 3, "batch_size": 5}, "epochs count full batches"),
+        ({"epochs": 3, "steps": 3}, "need batches"),
+        ({"batch_size": 5, "n_layers": 2}, "batches need n_layers=1"),
+        ({"epochs": 3, "dropout": 0.5}, "need batches"),
+        ({"skip": "none", "encoder_width": 700}, "encoder_width equals n_components"),
+        ({"encoder_width": 100}, "narrower than the embedding"),
+    ],
+)
+def test_settings_that_contradict_each_other_give_one_sentence(given, sentence):
+    with pytest.raises(UserError, match=f"^These settings contradict each other: .*{sentence}") as caught:
+        resolve(AFGRLSettings, given, graph=GRAPH)
+    assert "\n" not in str(caught.value)
 
 
 def test_given_settings_override_those_of_the_graph():
@@ -73,18 +134,23 @@ def test_given_settings_override_those_of_the_graph():
     settings = resolve(AFGRLSettings, {"n_components": 64, "epochs": 7, "n_hops": 3}, graph=graph)
     assert (settings.n_components, settings.predictor_width, settings.epochs, settings.n_hops) == (64, 128, 7, 3)
     assert resolve(AFGRLSettings, {"n_components": 64, "predictor_width": 5}, graph=graph).predictor_width == 5
+    assert resolve(AFGRLSettings, {"n_components": 64}, graph=graph).encoder_width == 128
+    assert resolve(AFGRLSettings, {"n_components": 64, "skip": "none"}, graph=graph).encoder_width == 64
 
 
 @pytest.mark.parametrize("given", ["64", "64.0", 64.0, 64])
 def test_settings_that_depend_on_others_read_them_as_the_fields_do(given):
-    settings = resolve(AFGRLSettings, {"n_components": given}, graph=GRAPH)
+    settings = resolve(AFGRLSettings, {"n_components": given, "epochs": "1"}, graph=GRAPH)
     assert (settings.n_components, settings.predictor_width) == (64, 128)
     layers = {"walks_per_node": "3"}, {"batch_size": given}
     assert resolve(DeepWalkSettings, *layers, graph=Graph(torch.ones(100, 1), RING[10])).epochs == 5  # 300 walks
 
 
 @pytest.mark.parametrize("given", ["x", 0, "0", -1, None, 2.5, float("inf"), float("nan")])
-@pytest.mark.parametrize(("cls", "name"), [(AFGRLSettings, "n_components"), (DeepWalkSettings, "batch_size")])
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [(AFGRLSettings, "n_components"), (AFGRLSettings, "encoder_width"), (DeepWalkSettings, "batch_size")],
+)
 def test_an_invalid_value_that_others_depend_on_is_named(cls, name, given):
     with pytest.raises(UserError, match=f"The setting {name!r} cannot be {given!r}"):
         resolve(cls, {name: given}, graph=GRAPH)
@@ -118,7 +184,7 @@ def test_the_recipe_paper_equals_the_table_of_the_paper():
         "physics": (256, 512, 0.01, 1000, 8),
     }
     for dataset, row in table.items():
-        settings = resolve(AFGRLSettings, recipe("afgrl", "paper", dataset))
+        settings = resolve(AFGRLSettings, recipe("afgrl", "paper", dataset), graph=GRAPH)
         names = ("n_components", "predictor_width", "learning_rate", "epochs", "n_neighbors")
         assert tuple(getattr(settings, name) for name in names) == row, dataset
         assert (settings.n_clusters, settings.n_restarts, settings.momentum, settings.n_layers) == (100, 5, 0.9, 1)

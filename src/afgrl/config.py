@@ -36,6 +36,16 @@ class Settings(BaseModel):
     checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0: only after the last epoch")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of all random numbers in training")
 
+    @property
+    def n_steps(self) -> int:
+        """Optimizer steps of the whole run."""
+        return self.epochs
+
+    @property
+    def step_name(self) -> str:
+        """What messages call one step."""
+        return "epoch"
+
     @classmethod
     def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
         """Values that follow the graph, for the fields nobody set; ``given`` holds those that were set."""
@@ -65,6 +75,8 @@ def resolve(settings_class: type[SettingsT], *layers: Mapping[str, Any], graph: 
         name = ".".join(str(part) for part in first["loc"])
         if first["type"] == "missing":
             raise UserError(f"The setting {name!r} has no default without a graph; set it.") from None
+        if not name:  # a rule about several settings
+            raise UserError(f"These settings contradict each other: {first['ctx']['error']}.") from None
         raise UserError(f"The setting {name!r} cannot be {first['input']!r}: {first['msg'].lower()}.") from None
 
 

@@ -33,8 +33,16 @@ def small_settings(name, graph, **settings):
     cls = method_class(name)
     labels = cls.label_settings(N_CLASSES, N_SPLITS) if cls.needs_labels else {}
     fields = set(cls.settings_class.model_fields) - (set() if cls.trains else {"epochs"})
+    if "steps" in fields:  # of a method that trains in full batches or in batches
+        settings = in_batches(settings) if "steps" in settings else settings | {"batch_size": 0}
     layers = ({key: value for key, value in layer.items() if key in fields} for layer in (SMALL, settings))
     return resolve(cls.settings_class, *layers, labels, graph=graph)
+
+
+def in_batches(settings):
+    """The settings of a run in batches; a test that sets the number of epochs sets that of steps."""
+    wide = {"encoder_width": settings.get("n_components", SMALL["n_components"])}
+    return wide | settings | {"steps": settings.get("epochs", settings["steps"]), "epochs": 0}
 
 
 def start_run(name, graph, device=CPU, labels=None, **settings):

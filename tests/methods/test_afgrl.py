@@ -2,14 +2,18 @@ import numpy as np
 import pytest
 import torch
 
-from afgrl.methods.afgrl import LARGE, AFGRLSettings
+from afgrl.methods.afgrl import LARGE
+from afgrl.methods.parts.afgrl_settings import EXACT_IN_BATCHES
 from afgrl.nn import Progress
 from afgrl.train.cuda_graph import eager_step
 from tests.conftest import communities
-from tests.methods.short_runs import start_run, train_run
+from tests.methods.short_runs import small_settings, start_run, train_run
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-SIZES = {"epochs": 1, "n_components": 8, "predictor_width": 8, "n_hops": 0}
+
+
+def settings(**given):
+    return small_settings("afgrl", communities(), **given)
 
 
 def test_training_brings_nodes_of_the_same_group_closer():
@@ -28,12 +32,15 @@ def test_training_brings_nodes_of_the_same_group_closer():
 
 
 def test_large_graphs_are_searched_in_clusters_on_a_cpu_only():
-    assert AFGRLSettings(**SIZES).searches_clusters(LARGE + 1, CPU)
-    assert not AFGRLSettings(**SIZES).searches_clusters(LARGE, CPU)
-    assert not AFGRLSettings(**SIZES).searches_clusters(LARGE + 1, CUDA)
-    assert not AFGRLSettings(search="exact", **SIZES).searches_clusters(LARGE + 1, CPU)
-    assert AFGRLSettings(search="clusters", **SIZES).searches_clusters(10, CUDA)
-    assert not AFGRLSettings(positives="knn", **SIZES).searches_clusters(LARGE + 1, CPU)  # it has no clusters
+    assert settings().searches_clusters(LARGE + 1, CPU)
+    assert not settings().searches_clusters(LARGE, CPU)
+    assert settings(steps=1).searches_clusters(EXACT_IN_BATCHES + 1, CPU)
+    assert not settings(steps=1).searches_clusters(EXACT_IN_BATCHES, CPU)
+    assert not settings(steps=1).searches_clusters(EXACT_IN_BATCHES + 1, CUDA)
+    assert not settings().searches_clusters(LARGE + 1, CUDA)
+    assert not settings(search="exact").searches_clusters(LARGE + 1, CPU)
+    assert settings(search="clusters").searches_clusters(10, CUDA)
+    assert not settings(positives="knn").searches_clusters(LARGE + 1, CPU)  # it has no clusters
 
 
 def test_the_target_starts_as_a_copy_of_the_encoder_and_follows_it(small_graph):

@@ -169,7 +169,7 @@ def renumbered(graph, order):
 # Settings with which training draws no random numbers, or none that have an effect. Batch normalization is excluded:
 # the gradient of a bias in front of it is rounding error, which Adam scales up to whole steps.
 NOT_RANDOM = {"drop_edges_1": 0.0, "drop_edges_2": 0.0, "drop_features_1": 0.0, "drop_features_2": 0.0}
-NOT_RANDOM |= {"dropout": 0.0, "positives": "knn+adj", "normalization": "frozen"}
+NOT_RANDOM |= {"dropout": 0.0, "positives": "knn+adj", "normalization": "frozen", "batch_size": 1000}
 
 
 @contract

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from afgrl.ops.pair_loss import pair_matrix, positive_pair_loss
+from afgrl.ops.pair_loss import batch_pair_loss, pair_matrix, positive_pair_loss, pull_of
 from afgrl.ops.pair_loss.reference import divisor, positive_pair_loss_reference
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -92,3 +92,38 @@ def test_loss_and_gradient_of_the_kernel_equal_the_reference(n, d, p, over, rng)
     agreement, ours = agreement_triton(z, t, matrix, divided_by)
     assert ((4 * count - 2 * agreement) / divided_by).item() == pytest.approx(loss.item(), abs=1e-5)
     assert torch.allclose(ours, gradient, atol=1e-6)
+
+
+@pytest.mark.parametrize("over", ["pairs", "nodes"])
+@pytest.mark.parametrize("ops", ["auto", "reference"])
+def test_with_constant_targets_the_loss_of_all_rows_is_that_of_the_pull(over, ops, rng, monkeypatch):
+    monkeypatch.setenv("AFGRL_OPS", ops)
+    n, d = 40, 6
+    src, dst = torch.randint(n, (2, 150), generator=rng)
+    matrix = pair_matrix(src.sort().values, dst, n, torch.rand(150, generator=rng) > 0.4)
+    z, t = torch.randn(2, n, d, generator=rng)
+    exact, ours = (z.clone().requires_grad_() for _ in range(2))
+    expected = positive_pair_loss_reference(exact, t, matrix, over=over)
+    expected.backward()
+    pull = pull_of(t, matrix, over=over)
+    found = batch_pair_loss(ours, pull.rows, pull.offset)
+    found.backward()
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert torch.allclose(ours.grad, exact.grad, atol=1e-6)
+
+
+def test_the_mean_loss_of_disjoint_batches_is_the_loss_of_all_rows(rng):
+    n, d = 30, 4
+    src, dst = torch.randint(n, (2, 90), generator=rng)
+    matrix = pair_matrix(src.sort().values, dst, n)
+    z, t = torch.randn(2, n, d, generator=rng)
+    rows, offset = pull_of(t, matrix)
+    parts = [batch_pair_loss(z[batch], rows[batch], offset) for batch in torch.randperm(n, generator=rng).split(10)]
+    assert torch.stack(parts).mean().item() == pytest.approx(positive_pair_loss(z, t, matrix).item(), rel=1e-5)
+
+
+def test_no_positive_pair_gives_no_pull(rng):
+    matrix = pair_matrix(torch.tensor([0]), torch.tensor([1]), 3, torch.tensor([False]))
+    pull = pull_of(torch.randn(3, 2, generator=rng), matrix)
+    assert not pull.rows.any()
+    assert pull.offset == 0

@@ -192,8 +192,10 @@ def test_every_variant_trains(small_graph, settings):
 def test_the_default_follows_the_graph(small_graph):
     few = Graph(torch.eye(small_graph.n), small_graph.edge_index[:, :20])
     many = Graph(torch.eye(20), torch.triu_indices(20, 20, 1))
-    found = [resolve(AFGRLSettings, graph=graph) for graph in (small_graph, many, few)]
+    found = [resolve(AFGRLSettings, {"batch_size": 0}, graph=graph) for graph in (small_graph, many, few)]
     assert [(settings.n_hops, settings.epochs) for settings in found] == [(0, 2000), (1, 300), (2, 100)]
+    found = [resolve(AFGRLSettings, graph=graph) for graph in (small_graph, many, few)]
+    assert [(settings.input, settings.n_hops) for settings in found] == [("svd", 1), ("own", 1), ("features", 2)]
     given = resolve(AFGRLSettings, {"epochs": 7, "n_hops": 3}, graph=small_graph)
     assert (given.n_hops, given.epochs) == (3, 7)
 

@@ -83,7 +83,9 @@ def _bench_methods(
 
 
 def _resolve(method: str, recipe_name: str, settings: dict[str, Any], dataset: Dataset) -> Settings:
-    return RunSpec(dataset.name, method, recipe_name, settings).resolved(dataset)[1]
+    # An epoch is a step on all rows; a recipe that trains in batches is measured with the sizes it has in full batches.
+    full = {"batch_size": 0} if "steps" in method_class(method).settings_class.model_fields else {}
+    return RunSpec(dataset.name, method, recipe_name, full | settings).resolved(dataset)[1]
 
 
 def _load(name: str, data_dir: str | None) -> tuple[Dataset, str]:

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from afgrl.bench.epochs import epoch_seconds, training_state
 from afgrl.bench.measure import captured, implementation
 from afgrl.cost.machine import median_seconds
+from afgrl.cost.memory import peak_memory as predicted_memory
 from afgrl.cost.workload import Workload, arithmetic
-from afgrl.cost.workload import peak_memory as predicted_memory
 from afgrl.data import Dataset
 from afgrl.errors import AfgrlError
 from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings, Inputs

@@ -9,6 +9,8 @@ from afgrl.estimators.generated import (
     GMI,
     GRACE,
     MVGRL,
+    PPR,
+    SVD,
     DeepWalk,
     DeepWalkFeatures,
     Hops,
@@ -18,6 +20,6 @@ from afgrl.estimators.generated import (
 )
 
 __all__ = [
-    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "DeepWalk", "DeepWalkFeatures", "Hops", "Node2Vec",
-    "NodeEmbedder", "RandomEncoder", "RawFeatures",
+    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "DeepWalk", "DeepWalkFeatures", "Hops",
+    "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

@@ -14,6 +14,8 @@ __all__ = [
     "GMI",
     "GRACE",
     "MVGRL",
+    "PPR",
+    "SVD",
     "DeepWalk",
     "DeepWalkFeatures",
     "Hops",
@@ -29,7 +31,7 @@ class AFGRL(NodeEmbedder):
     Parameters
     ----------
     epochs : int | None, default=None
-        Passes over the graph; by default 50 to 2,000, depending on the graph.
+        Steps in full batches, each a pass over the graph; 0 in batches.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -43,21 +45,44 @@ class AFGRL(NodeEmbedder):
         Epochs between checkpoints; 0: only after the last epoch.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    steps : int | None, default=None
+        Steps in batches; by default 300 for sparse features, 800 for dense ones, fewer for small graphs; 0 in
+        full batches.
+    batch_size : int | None, default=None
+        Rows per step; 0: all rows at every step (full batch), as in the paper; by default 1,024, or 0 if epochs
+        is set or the encoder has several layers.
+    dropout : float | None, default=None
+        Share of the encoder's input that a step drops; batches only; by default 0.5 or 0.7.
     n_components : int | None, default=None
-        Width of the embedding (D); by default 512, or 128 for more than 50,000 nodes with dense features.
+        Width of the embedding (D); by default 512, or 128 in full batches on dense features of more than 50,000
+        nodes.
+    encoder_width : int | None, default=None
+        Width of the encoder; by default n_components, or twice that in batches on dense features.
     predictor_width : int | None, default=None
-        Hidden width of the predictor; by default twice n_components.
+        Hidden width of the predictor; by default encoder_width, in full batches twice that.
+    skip : Literal['none', 'svd', 'svd+ppr'] | None, default=None
+        Vectors without training that the embedding contains beside the trained ones; svd: those of the method
+        svd, svd+ppr: also those of ppr, none: the method of the paper; by default svd, svd+ppr for sparse
+        features and few neighbors per node, none in full batches.
+    input : Literal['features', 'own', 'svd'] | None, default=None
+        Input of the encoder; features: see n_hops, own: X, svd: 1,024 principal directions of [X | SX | S²X |
+        S³X]; by default svd in batches on dense features, own in batches on sparse features and many neighbors
+        per node, otherwise features.
+    neighbor_weight : float | None, default=None
+        Weight of the mean target vector of a node's neighbors as a further positive, relative to all others;
+        batches only; by default 1 if input is own, otherwise 0.
     n_layers : int, default=1
-        GCN layers (L); layers after the first pass messages at every step.
+        GCN layers (L); more than one need full batches.
     n_hops : int | None, default=None
-        Input of the encoder; 0: SX, h: [X | SX | … | SʰX]; by default 0, 1 or 2, depending on the graph.
+        Features of the input; 0: SX, h: [X | SX | … | SʰX]; by default 0, 1 or 2, depending on the graph.
     normalization : Literal['frozen', 'batch', 'none'], default='frozen'
         Normalization after each linear layer; frozen: batch normalization with fixed statistics.
-    n_neighbors : int, default=4
-        Nearest neighbors in embedding space (k).
+    n_neighbors : int | None, default=None
+        Nearest neighbors in embedding space (k); by default 12, in full batches 4.
     search : Literal['auto', 'exact', 'clusters'], default='auto'
         Search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, auto: clusters on a
-        CPU for more than 50,000 nodes if the rule for positives uses clusters, otherwise exact.
+        CPU for more than 10,000 nodes (50,000 in full batches) if the rule for positives uses clusters,
+        otherwise exact.
     include_self : bool, default=True
         Count a node as its own first neighbor.
     positives : Literal['knn', 'knn+adj', 'knn+clusters', 'clusters', 'all'], default='all'
@@ -70,8 +95,8 @@ class AFGRL(NodeEmbedder):
         Iterations per k-means run.
     warm_start : bool, default=True
         Start k-means from the centers of the previous refresh.
-    refresh_every : int, default=5
-        Steps between refreshes of the positives.
+    refresh_every : int | None, default=None
+        Steps between refreshes of positives and targets; by default 20, 50 or 100, in full batches 5.
     momentum : float, default=0.9
         EMA decay of the target encoder (τ).
     schedule : Literal['cosine', 'constant', 'authors'], default='cosine'
@@ -111,12 +136,19 @@ class AFGRL(NodeEmbedder):
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        dropout: float | None = None,
         n_components: int | None = None,
+        encoder_width: int | None = None,
         predictor_width: int | None = None,
+        skip: Literal["none", "svd", "svd+ppr"] | None = None,
+        input: Literal["features", "own", "svd"] | None = None,
+        neighbor_weight: float | None = None,
         n_layers: int = 1,
         n_hops: int | None = None,
         normalization: Literal["frozen", "batch", "none"] = "frozen",
-        n_neighbors: int = 4,
+        n_neighbors: int | None = None,
         search: Literal["auto", "exact", "clusters"] = "auto",
         include_self: bool = True,
         positives: Literal["knn", "knn+adj", "knn+clusters", "clusters", "all"] = "all",
@@ -124,7 +156,7 @@ class AFGRL(NodeEmbedder):
         n_restarts: int = 5,
         kmeans_iters: int = 20,
         warm_start: bool = True,
-        refresh_every: int = 5,
+        refresh_every: int | None = None,
         momentum: float = 0.9,
         schedule: Literal["cosine", "constant", "authors"] = "cosine",
         loss_over: Literal["pairs", "nodes"] = "pairs",
@@ -138,8 +170,15 @@ class AFGRL(NodeEmbedder):
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.steps = steps
+        self.batch_size = batch_size
+        self.dropout = dropout
         self.n_components = n_components
+        self.encoder_width = encoder_width
         self.predictor_width = predictor_width
+        self.skip = skip
+        self.input = input
+        self.neighbor_weight = neighbor_weight
         self.n_layers = n_layers
         self.n_hops = n_hops
         self.normalization = normalization
@@ -1097,6 +1136,77 @@ class Node2Vec(NodeEmbedder):
         self.verbose = verbose
 
 
+class PPR(NodeEmbedder):
+    """The vectors of SVD, averaged by personalized PageRank, without training.
+
+    Parameters
+    ----------
+    epochs : int, default=0
+        Always 0: the method does not train.
+    learning_rate : float, default=0.001
+        Learning rate (η).
+    weight_decay : float, default=1e-05
+        Weight decay of AdamW, or L2 regularization of Adam.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=512
+        Width of the embedding; at most 4 times the number of features.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "ppr"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 0,
+        learning_rate: float = 0.001,
+        weight_decay: float = 1e-05,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 512,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.device = device
+        self.verbose = verbose
+
+
 class RandomEncoder(NodeEmbedder):
     """An untrained encoder.
 
@@ -1231,5 +1341,76 @@ class RawFeatures(NodeEmbedder):
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+
+class SVD(NodeEmbedder):
+    """Principal directions of [X | SX | S²X | S³X], without training.
+
+    Parameters
+    ----------
+    epochs : int, default=0
+        Always 0: the method does not train.
+    learning_rate : float, default=0.001
+        Learning rate (η).
+    weight_decay : float, default=1e-05
+        Weight decay of AdamW, or L2 regularization of Adam.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=512
+        Width of the embedding; at most 4 times the number of features.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "svd"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 0,
+        learning_rate: float = 0.001,
+        weight_decay: float = 1e-05,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 512,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
         self.device = device
         self.verbose = verbose

@@ -1,124 +1,74 @@
 """AFGRL: predict, for each node, the target vectors of its positives
 (Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, AAAI 2022).
 
-Complexity per step, for predictor_width w: O(n·f·d + n·d·w) for the networks. Every ``refresh_every`` steps: O(n²·d)
-for the nearest neighbors (about 10/K of it for a search in clusters) and O(n·M·K·d·kmeans_iters) for k-means.
-Memory: O(n·(f + d + w)); afgrl.cost estimates both.
+In full batches, as in the paper, a step computes all rows. In batches, the default, targets and positives are constant
+between two refreshes, so everything a node is pulled to is one row of a constant table, and a step computes the rows of
+a batch only.
+
+Complexity per step, for b rows of nnz input values and predictor_width w: O(b·(nnz + w)·d); b = n in full batches.
+Every ``refresh_every`` steps: O(n²·d) for the nearest neighbors (about 10/K of it for a search in clusters) and
+O(n·M·K·d·kmeans_iters) for k-means. Memory: O(n·(f + d + w)); afgrl.cost estimates both.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
+from torch.nn import functional as F
 
-from afgrl.config import Settings
 from afgrl.graph import Graph
-from afgrl.methods.base import Method, Size, positive_int
+from afgrl.methods.base import Method, Size
+from afgrl.methods.parts.afgrl_settings import LARGE, AFGRLSettings
 from afgrl.methods.parts.positives import (
-    CLUSTER_RULES,
     Clustering,
     Pairs,
-    Rule,
     candidate_pairs,
     edge_keys,
     filter_pairs,
     same_cluster_pairs,
 )
-from afgrl.nn import Encoder, Normalization, Predictor, Progress, Schedule, calibrate, ema_decay, ema_update
+from afgrl.methods.parts.spectral import SpectralFeatures, neighbor_mean, pagerank_average
+from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_update
 from afgrl.ops.kmeans import random_rows, run_kmeans
 from afgrl.ops.pair_filter import GLOBAL, LOCAL
-from afgrl.ops.pair_loss import pair_matrix, positive_pair_loss
-from afgrl.ops.propagation import Propagated, propagate
+from afgrl.ops.pair_loss import Pull, batch_pair_loss, pair_matrix, positive_pair_loss, pull_of
+from afgrl.ops.propagation import Propagated, propagate, row_table
+from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.matrix import SparseMatrix
 from afgrl.ops.streams import SideStream
+from afgrl.ops.svd import gram_matrix, leading_eigenvectors
+
+__all__ = ["LARGE", "AFGRLMethod", "AFGRLSettings"]
 
 Stored = TypeVar("Stored", Tensor, SparseMatrix)
 
-# Density below which features count as sparse. Bags of words have 0.4 to 10 % non-zeros in the benchmark graphs,
-# co-purchase reviews 35 %, pixels and word vectors more.
-SPARSE_FEATURES = 0.2
-# Mean degree below which nodes have few neighbors. Citation graphs have 2.7 to 4.5 edges per node, co-author graphs 9
-# to 14.
-FEW_NEIGHBORS = 6
-# Nodes above which a graph is large: one search over all pairs takes more than a minute on two CPU cores.
-LARGE = 50_000
-
-
-class AFGRLSettings(Settings):
-    """The defaults are for an unknown graph; the paper's settings are in recipes/afgrl.toml.
-
-    Fields without a default depend on the features, the degrees and the size of the graph (docs/deviations.md has the
-    measurements). Sparse features such as bags of words are informative one by one, so the input also has the node's
-    own features beside the propagated ones, and few epochs suffice: longer training makes the vectors worse. A second
-    hop helps if nodes have few neighbors. Dense features are noisy before propagation and need more epochs. Large
-    graphs save time where it costs the least quality: half the epochs for sparse features, a smaller width for dense
-    ones.
-    """
-
-    epochs: int = Field(ge=0, description="passes over the graph; by default 50 to 2,000, depending on the graph")
-    n_components: int = Field(
-        ge=1,
-        description="width of the embedding (D); by default 512, or 128 for more than 50,000 nodes with dense features",
-    )
-    predictor_width: int = Field(ge=1, description="hidden width of the predictor; by default twice n_components")
-    n_layers: int = Field(1, ge=1, description="GCN layers (L); layers after the first pass messages at every step")
-    n_hops: int = Field(
-        ge=0,
-        description="input of the encoder; 0: SX, h: [X | SX | … | SʰX]; by default 0, 1 or 2, depending on the graph",
-    )
-    normalization: Normalization = Field(
-        "frozen", description="normalization after each linear layer; frozen: batch normalization with fixed statistics"
-    )
-    n_neighbors: int = Field(4, ge=1, description="nearest neighbors in embedding space (k)")
-    search: Literal["auto", "exact", "clusters"] = Field(
-        "auto",
-        description="search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, "
-        "auto: clusters on a CPU for more than 50,000 nodes if the rule for positives uses clusters, otherwise exact",
-    )
-    include_self: bool = Field(True, description="count a node as its own first neighbor")
-    positives: Rule = Field(
-        "all", description="rule for positives; all: neighbors that are adjacent or share a cluster (equation 2)"
-    )
-    n_clusters: int = Field(100, ge=1, description="clusters per k-means run (K)")
-    n_restarts: int = Field(5, ge=1, description="k-means runs (M)")
-    kmeans_iters: int = Field(20, ge=1, description="iterations per k-means run")
-    warm_start: bool = Field(True, description="start k-means from the centers of the previous refresh")
-    refresh_every: int = Field(5, ge=1, description="steps between refreshes of the positives")
-    momentum: float = Field(0.9, ge=0, le=1, description="EMA decay of the target encoder (τ)")
-    schedule: Schedule = Field("cosine", description="schedule of the EMA decay; authors: that of the authors' code")
-    loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is averaged over")
-
-    @property
-    def needs_clusters(self) -> bool:
-        return self.positives in CLUSTER_RULES
-
-    def searches_clusters(self, n: int, device: torch.device) -> bool:
-        """Whether nearest neighbors are searched in the nearest clusters only."""
-        preferred = self.search == "clusters" or (self.search == "auto" and n > LARGE and device.type == "cpu")
-        return preferred and self.needs_clusters
-
-    @classmethod
-    def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
-        large = graph.n > LARGE
-        if graph.density >= SPARSE_FEATURES:
-            values = {"n_hops": 0, "epochs": 2000, "n_components": 128 if large else 512}
-        elif graph.mean_degree >= FEW_NEIGHBORS:
-            values = {"n_hops": 1, "epochs": 150 if large else 300, "n_components": 512}
-        else:
-            values = {"n_hops": 2, "epochs": 50 if large else 100, "n_components": 512}
-        return values | {"predictor_width": 2 * positive_int(given.get("n_components", values["n_components"]))}
+SVD_WIDTH = 1024  # columns of the input "svd"
+SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
+CALIBRATION_ROWS = 16_384
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
+    """The graph as full batches see it."""
+
     propagated: Propagated
     edges: Tensor  # [e] int64, from positives.edge_keys
+
+
+@dataclass(frozen=True, eq=False)
+class BatchInputs:
+    """The graph as batches see it. Tables that depend on fitted projections are computed when first used."""
+
+    x: Tensor  # [n, f] dense or CSR
+    adjacency: Tensor  # [n, n] CSR: S
+    edges: Tensor  # [e] int64, from positives.edge_keys
+    fingerprint: int  # of the graph
+    computed: dict[str, Any] = field(default_factory=dict)
 
 
 class AFGRLMethod(Method):
@@ -128,26 +78,67 @@ class AFGRLMethod(Method):
     capturable = True
     settings_class = AFGRLSettings
     settings: AFGRLSettings
+    projection: Tensor  # [columns of all parts of the embedding, n_components]
+    fitted_to: Tensor  # [] int64, fingerprint of the graph that the projection follows
 
     def __init__(self, settings: AFGRLSettings, size: Size, rng: torch.Generator) -> None:
         super().__init__(settings, size, rng)
-        n_hops, d, hidden = settings.n_hops, settings.n_components, settings.predictor_width
-        self.encoder = Encoder(size.n_features * (n_hops + 1), d, settings.n_layers, settings.normalization, rng)
-        self.predictor = Predictor(d, hidden, settings.normalization, rng)
+        width, hidden = settings.encoder_width, settings.predictor_width
+        from_svd = settings.input == "svd"
+        self.spectral: SpectralFeatures | None = None
+        if from_svd or settings.skip != "none":
+            n_directions = max(SVD_WIDTH if from_svd else 0, settings.n_components if settings.skip != "none" else 0)
+            self.spectral = SpectralFeatures(size.n_features, n_directions)
+        n_inputs = size.n_features * (1 if settings.input == "own" else settings.n_hops + 1)
+        if from_svd and self.spectral:
+            n_inputs = min(SVD_WIDTH, self.spectral.width)
+        self.encoder = Encoder(n_inputs, width, settings.n_layers, settings.normalization, rng)
+        self.predictor = Predictor(width, hidden, settings.normalization, rng)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
+        if settings.skip != "none" and self.spectral:
+            parts = 2 if settings.skip == "svd+ppr" else 1
+            n_columns = width + parts * min(settings.n_components, self.spectral.width)
+            self.register_buffer("projection", torch.zeros(n_columns, settings.n_components))
+            self.register_buffer("fitted_to", torch.tensor(-1))
         self.pairs: Pairs | None = None  # candidates and positives of the last refresh
         self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss
+        self.pull: Pull | None = None  # in batches: what the targets of the last refresh contribute to the loss
         self.centers: Tensor | None = None  # [m, k, d], of the last refresh
         self.age = 0  # steps since the last refresh
 
-    def prepare(self, graph: Graph) -> Inputs:
-        return Inputs(propagate(graph, self.settings.n_hops), edge_keys(graph))
+    @property
+    def fused_optimizer(self) -> bool:
+        return self.settings.in_batches
 
-    def initialize(self, inputs: Inputs) -> None:
-        calibrate(self.target, inputs.propagated)
-        calibrate(self.predictor, calibrate(self.encoder, inputs.propagated))
+    def prepare(self, graph: Graph) -> Inputs | BatchInputs:
+        if not self.settings.in_batches:
+            return Inputs(propagate(graph, self.settings.n_hops), edge_keys(graph))
+        adjacency = gcn_norm(graph)
+        inputs = BatchInputs(graph.x, adjacency, edge_keys(graph), graph.fingerprint)
+        if self.settings.input != "svd":
+            n_hops = self.settings.n_hops if self.settings.input == "features" else None
+            inputs.computed["table"] = row_table(graph, adjacency, n_hops)
+        return inputs
 
-    def loss(self, inputs: Inputs, rng: torch.Generator) -> Tensor:
+    def initialize(self, inputs: Inputs | BatchInputs) -> None:
+        if isinstance(inputs, Inputs):
+            calibrate(self.target, inputs.propagated)
+            calibrate(self.predictor, calibrate(self.encoder, inputs.propagated))
+            return
+        if self.spectral is not None:
+            self.spectral.fit(inputs.x, inputs.adjacency)
+        table = self._table(inputs)
+        n = table.shape[0]
+        rows = torch.linspace(0, n - 1, min(n, CALIBRATION_ROWS), device=table.device).long()
+        sample = Propagated(table.rows(rows), inputs.adjacency)
+        calibrate(self.target, sample)
+        calibrate(self.predictor, calibrate(self.encoder, sample))
+        if self.settings.skip != "none":
+            self.fitted_to.fill_(inputs.fingerprint)
+
+    def loss(self, inputs: Inputs | BatchInputs, rng: torch.Generator) -> Tensor:
+        if isinstance(inputs, BatchInputs):
+            return self._batch_loss(inputs, rng)
         refresh, side = self._is_due(), SideStream(rng.device)
         if refresh:
             with side:
@@ -164,6 +155,63 @@ class AFGRLMethod(Method):
         assert self.matrix is not None
         return positive_pair_loss(z, t, self.matrix, over=self.settings.loss_over)
 
+    def _batch_loss(self, inputs: BatchInputs, rng: torch.Generator) -> Tensor:
+        table = self._table(inputs)
+        if self._is_due():
+            self._refresh_pull(inputs, rng)
+        assert self.pull is not None
+        n, size = table.shape[0], self.settings.batch_size
+        rows = torch.randint(n, (size,), generator=rng, device=table.device) if size < n else slice(None)
+        batch = table.rows(rows, self.settings.dropout, rng)
+        z = self.predictor(self.encoder(Propagated(batch, inputs.adjacency)))
+        return batch_pair_loss(z, self.pull.rows[rows], self.pull.offset)
+
+    @torch.no_grad()
+    def _refresh_pull(self, inputs: BatchInputs, rng: torch.Generator) -> None:
+        """Search positives and recompute the targets, both for all nodes, in chunks of rows."""
+        side = SideStream(rng.device)
+        rows = self._initial_rows(inputs.x.shape[0], rng)
+        t, h = self._encode_all(self.target, inputs), self._encode_all(self.encoder, inputs)
+        with side:
+            labels = self._cluster(t, rows)
+        self._refresh_positives(h, t, inputs.edges, labels, side)
+        assert self.matrix is not None
+        new = pull_of(t, self.matrix, over=self.settings.loss_over)
+        if self.settings.neighbor_weight:
+            new.rows.add_(2 * self.settings.neighbor_weight * neighbor_mean(t, inputs.adjacency))
+            new.rows.div_(1 + self.settings.neighbor_weight)
+        self.pull = Pull(*map(_in_place, self.pull or (None, None), new))
+
+    def _encode_all(self, encoder: Encoder, inputs: BatchInputs) -> Tensor:
+        table = self._table(inputs)
+        output = torch.empty(table.shape[0], self.settings.encoder_width, device=table.device)
+        for rows in table.chunks(self.settings.encoder_width):
+            output[rows] = encoder(Propagated(table.rows(rows), inputs.adjacency))
+        return output
+
+    def _table(self, inputs: BatchInputs) -> RowTable:
+        if "table" not in inputs.computed:
+            directions = F.normalize(self._directions(inputs)[:, :SVD_WIDTH])
+            inputs.computed["table"] = RowTable.of(SVD_LENGTH * directions)
+        table: RowTable = inputs.computed["table"]
+        return table
+
+    def _directions(self, inputs: BatchInputs) -> Tensor:
+        assert self.spectral is not None
+        if "directions" not in inputs.computed:
+            inputs.computed["directions"] = self.spectral(inputs.x, inputs.adjacency)
+        directions: Tensor = inputs.computed["directions"]
+        return directions
+
+    def _untrained(self, inputs: BatchInputs) -> list[Tensor]:
+        """The parts of the embedding that need no training, with unit rows: [n, d] each."""
+        if "untrained" not in inputs.computed:
+            v = F.normalize(self._directions(inputs)[:, : self.settings.n_components])
+            parts = [v] if self.settings.skip == "svd" else [v, F.normalize(pagerank_average(v, inputs.adjacency))]
+            inputs.computed["untrained"] = parts
+        untrained: list[Tensor] = inputs.computed["untrained"]
+        return untrained
+
     def _is_due(self) -> bool:
         """Whether the next step refreshes the positives."""
         return self.pairs is None or self.age >= self.settings.refresh_every
@@ -174,6 +222,8 @@ class AFGRLMethod(Method):
         # product sorts.
         if settings.positives == "clusters" or settings.n_layers > 1:
             return None
+        if settings.in_batches:
+            return None if self._is_due() else "batch"
         if not self._is_due():
             return "reuse"
         if settings.search == "clusters" and settings.needs_clusters:  # the sizes of clusters depend on the data
@@ -184,8 +234,27 @@ class AFGRLMethod(Method):
         self.age = 1 if self._is_due() else self.age + 1
         ema_update(self.target, self.encoder, ema_decay(progress, self.settings.momentum, self.settings.schedule))
 
-    def encode(self, inputs: Inputs) -> Tensor:
-        h: Tensor = self.encoder(inputs.propagated)
+    def encode(self, inputs: Inputs | BatchInputs) -> Tensor:
+        if isinstance(inputs, Inputs):
+            h: Tensor = self.encoder(inputs.propagated)
+            return h
+        h = self._encode_all(self.encoder, inputs)
+        if self.settings.skip == "none":
+            return h
+        untrained = self._untrained(inputs)
+        trained = len(untrained) ** 0.5 * F.normalize(h)  # counts as much as all untrained parts together
+        parts = torch.cat([trained, *untrained], dim=1)
+        if int(self.fitted_to) == inputs.fingerprint:  # other graphs use the projection of the training graph
+            self.projection.copy_(
+                leading_eigenvectors(gram_matrix(parts.split(CALIBRATION_ROWS)), len(self.projection.T))
+            )
+        return parts @ self.projection
+
+    @torch.no_grad()
+    def sample(self, inputs: Inputs | BatchInputs, rows: Tensor) -> Tensor:
+        if isinstance(inputs, Inputs):
+            return super().sample(inputs, rows)
+        h: Tensor = self.encoder(Propagated(self._table(inputs).rows(rows), inputs.adjacency))
         return h
 
     def _initial_rows(self, n: int, rng: torch.Generator) -> Tensor | None:
@@ -246,11 +315,13 @@ class AFGRLMethod(Method):
     def get_extra_state(self) -> dict[str, Any]:
         pairs = None if self.pairs is None else {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
         nodes = 0 if self.matrix is None else self.matrix.shape[0]
-        return {"pairs": pairs, "nodes": nodes, "centers": self.centers, "age": self.age}
+        pull = None if self.pull is None or self._is_due() else tuple(self.pull)  # a refresh would replace it
+        return {"pairs": pairs, "nodes": nodes, "pull": pull, "centers": self.centers, "age": self.age}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.centers, self.age = state["centers"], state["age"]
         self.pairs = self.matrix = None
+        self.pull = None if state["pull"] is None else Pull(*state["pull"])
         if state["pairs"] is not None:
             self.pairs = Pairs(**state["pairs"])
             self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, state["nodes"], self.pairs.is_positive)

@@ -47,6 +47,11 @@ class Method(nn.Module, ABC):
         self.register_buffer("_device_marker", torch.empty(0), persistent=False)
 
     @property
+    def fused_optimizer(self) -> bool:
+        """Whether a CPU updates all parameters in one fused pass."""
+        return False
+
+    @property
     def device(self) -> torch.device:
         """The device of the method, also of one without parameters."""
         return self._device_marker.device
@@ -97,6 +102,11 @@ class Method(nn.Module, ABC):
             return self.encode(inputs)
         finally:
             self.train(training)
+
+    @torch.no_grad()
+    def sample(self, inputs: Any, rows: Tensor) -> Tensor:
+        """The trained vectors of some nodes [rows], for statistics during training: [rows, d]."""
+        return self.embed(inputs)[rows]
 
     def embed_graph(self, graph: Graph) -> Tensor:
         """The vectors of all nodes of a graph, also one never trained on: [n, d] float32."""

@@ -38,9 +38,9 @@ def evaluation_plan(settings: Settings, *, grid: bool = False, quick: bool = Fal
     """Evaluate every sixth of the training and at least every 500 epochs; in a grid, after each half. Where patience
     may end the training, evaluate at least every 50 epochs."""
     if quick:
-        return EvaluationPlan(every=max(1, settings.epochs), n_splits=3, n_fits=2, n_init=1)
-    every = math.ceil(settings.epochs / (GRID_EVALUATIONS if grid else EVALUATIONS))
-    longest = PATIENT_EVERY if settings.patience else settings.epochs if grid else MAX_EVERY
+        return EvaluationPlan(every=max(1, settings.n_steps), n_splits=3, n_fits=2, n_init=1)
+    every = math.ceil(settings.n_steps / (GRID_EVALUATIONS if grid else EVALUATIONS))
+    longest = PATIENT_EVERY if settings.patience else settings.n_steps if grid else MAX_EVERY
     return EvaluationPlan(every=max(1, min(every, longest)))
 
 
@@ -108,7 +108,11 @@ def splits_of(dataset: str) -> str:
 
 def _quick_settings(method: str) -> tuple[tuple[str, int], ...]:
     cls = method_class(method)
-    return tuple(item for item in QUICK_SETTINGS.items() if cls.trains and item[0] in cls.settings_class.model_fields)
+    fields = cls.settings_class.model_fields
+    quick = {name: value for name, value in QUICK_SETTINGS.items() if cls.trains and name in fields}
+    if "steps" in fields:  # full batches are as quick as batches on the small graphs of a quick call
+        quick["batch_size"] = 0
+    return tuple(quick.items())
 
 
 @cache

@@ -16,7 +16,7 @@ from afgrl.train.state import TrainState
 
 
 class History:
-    """Logs the loss every few epochs, and stops training when it is not finite."""
+    """Logs the loss every few steps, and stops training when it is not finite."""
 
     def __init__(self, write: Callable[[dict[str, Any]], None]) -> None:
         self.write = write
@@ -26,12 +26,12 @@ class History:
             return
         value = loss.item()
         if not torch.isfinite(loss):
-            raise _diverged(state.step, value)
+            raise _diverged(state, value)
         self.write({"epoch": state.step, "loss": value, **state.method.diagnostics()})
 
 
 class Checkpoints:
-    """Saves the state every few epochs or seconds, after the last epoch, and when training is asked to stop."""
+    """Saves the state every few steps or seconds, after the last step, and when training is asked to stop."""
 
     def __init__(
         self,
@@ -52,11 +52,12 @@ class Checkpoints:
             return
         # A finite loss can still have an infinite gradient, so the parameters are checked too.
         if not (torch.isfinite(loss) and state.is_finite()):
-            raise _diverged(state.step, loss.item())
+            raise _diverged(state, loss.item())
         self.save(state.to_checkpoint())
         self.saved_at = self.clock()
         if stopping and state.step < state.last:
-            raise Interrupted(f"Interrupted after epoch {state.step} of {state.last}.")
+            unit = state.method.settings.step_name
+            raise Interrupted(f"Interrupted after {unit} {state.step} of {state.last}.")
 
 
 class Stopwatch:
@@ -76,5 +77,6 @@ class Stopwatch:
         self.started = self.clock()
 
 
-def _diverged(step: int, loss: float) -> AfgrlError:
-    return AfgrlError(f"Training diverged by epoch {step} (loss {loss}); try a smaller learning_rate.")
+def _diverged(state: TrainState, loss: float) -> AfgrlError:
+    unit = state.method.settings.step_name
+    return AfgrlError(f"Training diverged by {unit} {state.step} (loss {loss}); try a smaller learning_rate.")

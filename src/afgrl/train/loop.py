@@ -14,13 +14,13 @@ from afgrl.ops.dispatch import is_fast
 from afgrl.train.cuda_graph import CapturedSteps, capture_stream, eager_step
 from afgrl.train.state import TrainState
 
-Callback = Callable[[TrainState, Tensor], None]  # called after each epoch with the loss of that epoch
-LOG_EVERY = 10  # epochs; reading a loss synchronizes with the GPU
+Callback = Callable[[TrainState, Tensor], None]  # called after each step with its loss
+LOG_EVERY = 10  # steps; reading a loss synchronizes with the GPU
 
 
 def training_loop(state: TrainState, inputs: Any, callbacks: Sequence[Callback] = ()) -> None:
-    """Train from the current epoch of the state to its last one."""
-    method, optimizer, epochs = state.method, state.optimizer, state.method.settings.epochs
+    """Train from the current step of the state to its last one."""
+    method, optimizer, n_steps = state.method, state.optimizer, state.method.settings.n_steps
     method.train()
     parts = (method, optimizer, state.rng, inputs)
     capture = state.rng.device.type == "cuda" and is_fast()
@@ -28,11 +28,11 @@ def training_loop(state: TrainState, inputs: Any, callbacks: Sequence[Callback] 
     rate = None
     with capture_stream(state.rng.device):
         while state.step < state.last:
-            previous, rate = rate, method.learning_rate(Progress(state.step, epochs))
+            previous, rate = rate, method.learning_rate(Progress(state.step, n_steps))
             if rate != previous:
                 optimizer.set_learning_rate(rate)
             loss = step()
-            method.after_step(Progress(state.step + 1, epochs))
+            method.after_step(Progress(state.step + 1, n_steps))
             state.step += 1
             _stop_if_out_of_patience(state, loss)
             for callback in callbacks:
@@ -40,7 +40,7 @@ def training_loop(state: TrainState, inputs: Any, callbacks: Sequence[Callback] 
 
 
 def _stop_if_out_of_patience(state: TrainState, loss: Tensor) -> None:
-    """Make this epoch the last one if the loss has not fallen for too long; checked every few epochs only."""
+    """Make this step the last one if the loss has not fallen for too long; checked every few steps only."""
     patience = state.method.settings.patience
     if not patience:
         return

@@ -35,4 +35,4 @@ class EmbeddingMonitor:
         return {name: round(float(value), 6) for name, value in values.items()}
 
     def _vectors(self) -> Tensor:
-        return F.normalize(self.state.method.embed(self.inputs)[self.rows].float())
+        return F.normalize(self.state.method.sample(self.inputs, self.rows).float())

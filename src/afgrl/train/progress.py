@@ -22,11 +22,11 @@ def progress_bar(settings: Settings, step: int) -> Iterator[Callback]:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]}"),
-        TextColumn("{task.fields[speed]} epochs/s"),
+        TextColumn(f"{{task.fields[speed]}} {settings.step_name}s/s"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("train", total=settings.epochs, completed=step, loss="–", speed="–")
+        task = bar.add_task("train", total=settings.n_steps, completed=step, loss="–", speed="–")
 
         def show(state: TrainState, loss: Tensor) -> None:
             # The loss is read as rarely as History reads it: each reading waits for the GPU.

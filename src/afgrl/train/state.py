@@ -20,9 +20,9 @@ class TrainState:
     method: Method
     optimizer: Adam
     rng: torch.Generator
-    last: int  # the last epoch; patience may lower it
+    last: int  # the last step; patience may lower it
     lowest: Tensor  # [] the lowest loss so far
-    waited: Tensor  # [] int64, epochs since then
+    waited: Tensor  # [] int64, steps since then
     step: int = 0
     seconds: float = 0.0  # spent in training, without evaluation
 
@@ -55,7 +55,7 @@ class TrainState:
 
 
 def initial_state(method: str, settings: Settings, graph: Graph, device: torch.device) -> tuple[TrainState, Any]:
-    """A state before its first epoch, and the method's inputs; the initial parameters are the same on every device."""
+    """A state before its first step, and the method's inputs; the initial parameters are the same on every device."""
     parameter_rng = torch.Generator().manual_seed(settings.seed)
     model = method_class(method)(settings, Size(graph.n, graph.n_features), parameter_rng).to(device)
     inputs = model.prepare(graph.to(device))
@@ -63,7 +63,8 @@ def initial_state(method: str, settings: Settings, graph: Graph, device: torch.d
     learned: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     learned = learned or [torch.empty(0, device=device)]  # an optimizer needs a tensor even if nothing is learned
     decay, decoupled = settings.weight_decay, model.decoupled_decay
-    optimizer = Adam(learned, settings.learning_rate, weight_decay=decay, decoupled=decoupled)
+    fused = model.fused_optimizer
+    optimizer = Adam(learned, settings.learning_rate, weight_decay=decay, decoupled=decoupled, fused=fused)
     rng = torch.Generator(device).manual_seed(settings.seed)
     lowest, waited = torch.tensor(torch.inf, device=device), torch.tensor(0, device=device)
-    return TrainState(model, optimizer, rng, settings.epochs, lowest, waited), inputs
+    return TrainState(model, optimizer, rng, settings.n_steps, lowest, waited), inputs

@@ -15,11 +15,18 @@ class Adam(torch.optim.Adam):
     """PyTorch's Adam, or AdamW if ``decoupled``, with the same state; on a GPU one kernel updates all parameters.
 
     PyTorch's fused kernel gives a block of the GPU 65,536 numbers, so that the million parameters of an encoder occupy
-    a sixth of an H200. On a GPU the learning rate is a tensor, so that a captured step reads its current value.
+    a sixth of an H200. On a GPU the learning rate is a tensor, so that a captured step reads its current value. On a
+    CPU, ``fused`` takes PyTorch's fused version: three times faster, with other roundings.
     """
 
     def __init__(
-        self, parameters: Sequence[Tensor], learning_rate: float, *, weight_decay: float, decoupled: bool
+        self,
+        parameters: Sequence[Tensor],
+        learning_rate: float,
+        *,
+        weight_decay: float,
+        decoupled: bool,
+        fused: bool = False,
     ) -> None:
         on_gpu = any(parameter.is_cuda for parameter in parameters)
         super().__init__(
@@ -27,7 +34,7 @@ class Adam(torch.optim.Adam):
             lr=torch.tensor(learning_rate, device=parameters[0].device) if on_gpu else learning_rate,
             weight_decay=weight_decay,
             decoupled_weight_decay=decoupled,
-            fused=on_gpu,
+            fused=on_gpu or fused,
             capturable=on_gpu,  # its step counter is on the GPU too
         )
 

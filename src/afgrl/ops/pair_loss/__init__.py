@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from afgrl.ops.dispatch import is_fast, takes_kernels
-from afgrl.ops.pair_loss.cpu import agreement_cpu
-from afgrl.ops.pair_loss.reference import Over, divisor, pair_matrix, positive_pair_loss_reference
+from afgrl.ops.pair_loss.cpu import agreement_cpu, pull_cpu
+from afgrl.ops.pair_loss.reference import Over, divisor, pair_matrix, positive_pair_loss_reference, pull_reference
 from afgrl.ops.sparse.matrix import SparseMatrix
 
-__all__ = ["Over", "pair_matrix", "positive_pair_loss"]
+__all__ = ["Over", "Pull", "batch_pair_loss", "pair_matrix", "positive_pair_loss", "pull_of"]
 
 
 def positive_pair_loss(z: Tensor, t: Tensor, matrix: SparseMatrix, *, over: Over = "pairs") -> Tensor:
@@ -26,6 +27,34 @@ def positive_pair_loss(z: Tensor, t: Tensor, matrix: SparseMatrix, *, over: Over
         return positive_pair_loss_reference(z, t, matrix, over=over)
     loss: Tensor = _PairLoss.apply(z, t.detach(), matrix, over)
     return loss
+
+
+class Pull(NamedTuple):
+    """What constant targets and pairs contribute to the loss, as one row per node."""
+
+    rows: Tensor  # [n, d] (M + Mᵀ) T, times n / (number of pairs or of nodes)
+    offset: Tensor  # [] the loss if every prediction were orthogonal to its row
+
+
+def pull_of(t: Tensor, matrix: SparseMatrix, *, over: Over = "pairs") -> Pull:
+    """With constant targets, ``positive_pair_loss`` is ``offset - 2 · mean of <P_i, rows_i>`` over all nodes i."""
+    if not is_fast():
+        sums = pull_reference(t, matrix)
+    elif takes_kernels(t):
+        from afgrl.ops.sparse.triton import spmm_triton
+
+        unit, weight = F.normalize(t), matrix.explicit_values
+        sums = spmm_triton(matrix, unit, weight, False) + spmm_triton(matrix, unit, weight, True)
+    else:
+        sums = pull_cpu(t, matrix)
+    count = matrix.explicit_values.sum()
+    divided_by = divisor(count, matrix.shape[0], over)
+    return Pull(sums.mul_(matrix.shape[0] / divided_by), 4 * count / divided_by)
+
+
+def batch_pair_loss(z: Tensor, rows: Tensor, offset: Tensor) -> Tensor:
+    """An unbiased estimate of ``positive_pair_loss`` from the predictions of a batch of nodes and their pull: []."""
+    return offset - 2 * (F.normalize(z) * rows).sum(1).mean()
 
 
 class _PairLoss(torch.autograd.Function):

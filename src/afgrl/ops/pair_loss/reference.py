@@ -33,6 +33,13 @@ def positive_pair_loss_reference(z: Tensor, t: Tensor, matrix: SparseMatrix, *, 
     return total / divisor(weight.sum(), matrix.shape[0], over)
 
 
+def pull_reference(t: Tensor, matrix: SparseMatrix) -> Tensor:
+    """(M + Mᵀ) T with unit rows T of ``t``, pair by pair: [n, d]."""
+    unit, weight = F.normalize(t), matrix.explicit_values.unsqueeze(1)
+    src, dst = matrix.rows.long(), matrix.indices.long()
+    return torch.zeros_like(t).index_add_(0, src, weight * unit[dst]).index_add_(0, dst, weight * unit[src])
+
+
 def divisor(count: Tensor, n: int, over: Over) -> Tensor:
     """The number of pairs, at least 1, or the number of nodes: []."""
     return count.clamp(min=1) if over == "pairs" else torch.full_like(count, n)

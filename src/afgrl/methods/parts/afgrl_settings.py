@@ -1,0 +1,197 @@
+"""The settings of AFGRL, and how their defaults follow the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import torch
+from pydantic import Field, NonNegativeInt, TypeAdapter, model_validator
+
+from afgrl.config import Settings
+from afgrl.graph import Graph
+from afgrl.methods.base import positive_int
+from afgrl.methods.parts.positives import CLUSTER_RULES, Rule
+from afgrl.nn import Normalization, Schedule
+
+# Density below which features count as sparse. Bags of words have 0.4 to 14 % non-zeros in the benchmark graphs,
+# co-purchase reviews 35 %, pixels and word vectors more.
+SPARSE_FEATURES = 0.2
+# Mean degree below which nodes have few neighbors. Citation graphs have 2.7 to 4.5 edges per node, co-author graphs 9
+# to 14.
+FEW_NEIGHBORS = 6
+# Nodes above which a graph is large: one search over all pairs takes more than a minute on two CPU cores.
+LARGE = 50_000
+# Nodes above which a CPU searches in clusters between batches: on CS (18,333 nodes) an exact search takes as long as a
+# hundred steps.
+EXACT_IN_BATCHES = 10_000
+BATCH_SIZE = 1024
+STEPS_PER_NODE, FEWEST_STEPS = 1 / 8, 30  # of small graphs
+
+
+class AFGRLSettings(Settings):
+    """The defaults are for an unknown graph; the paper's settings are in recipes/afgrl.toml.
+
+    Fields without a default depend on the features, the degrees and the size of the graph (docs/default.md has the
+    measurements). By default training runs in batches of rows; ``epochs`` or ``batch_size=0`` select full batches.
+    """
+
+    epochs: int = Field(ge=0, description="steps in full batches, each a pass over the graph; 0 in batches")
+    steps: int = Field(
+        ge=0,
+        description="steps in batches; by default 300 for sparse features, 800 for dense ones, fewer for small graphs; "
+        "0 in full batches",
+    )
+    batch_size: int = Field(
+        ge=0,
+        description="rows per step; 0: all rows at every step (full batch), as in the paper; by default 1,024, or 0 if "
+        "epochs is set or the encoder has several layers",
+    )
+    dropout: float = Field(
+        ge=0, lt=1, description="share of the encoder's input that a step drops; batches only; by default 0.5 or 0.7"
+    )
+    n_components: int = Field(
+        ge=1,
+        description="width of the embedding (D); by default 512, or 128 in full batches on dense features of more than "
+        "50,000 nodes",
+    )
+    encoder_width: int = Field(
+        ge=1,
+        description="width of the encoder; by default n_components, or twice that in batches on dense features",
+    )
+    predictor_width: int = Field(
+        ge=1, description="hidden width of the predictor; by default encoder_width, in full batches twice that"
+    )
+    skip: Literal["none", "svd", "svd+ppr"] = Field(
+        description="vectors without training that the embedding contains beside the trained ones; svd: those of the "
+        "method svd, svd+ppr: also those of ppr, none: the method of the paper; by default svd, svd+ppr for sparse "
+        "features and few neighbors per node, none in full batches"
+    )
+    input: Literal["features", "own", "svd"] = Field(
+        description="input of the encoder; features: see n_hops, own: X, svd: 1,024 principal directions of [X | SX | "
+        "S²X | S³X]; by default svd in batches on dense features, own in batches on sparse features and many neighbors "
+        "per node, otherwise features"
+    )
+    neighbor_weight: float = Field(
+        ge=0,
+        description="weight of the mean target vector of a node's neighbors as a further positive, relative to all "
+        "others; batches only; by default 1 if input is own, otherwise 0",
+    )
+    n_layers: int = Field(1, ge=1, description="GCN layers (L); more than one need full batches")
+    n_hops: int = Field(
+        ge=0,
+        description="features of the input; 0: SX, h: [X | SX | … | SʰX]; by default 0, 1 or 2, depending on the graph",
+    )
+    normalization: Normalization = Field(
+        "frozen", description="normalization after each linear layer; frozen: batch normalization with fixed statistics"
+    )
+    n_neighbors: int = Field(
+        ge=1, description="nearest neighbors in embedding space (k); by default 12, in full batches 4"
+    )
+    search: Literal["auto", "exact", "clusters"] = Field(
+        "auto",
+        description="search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, "
+        "auto: clusters on a CPU for more than 10,000 nodes (50,000 in full batches) if the rule for positives uses "
+        "clusters, otherwise exact",
+    )
+    include_self: bool = Field(True, description="count a node as its own first neighbor")
+    positives: Rule = Field(
+        "all", description="rule for positives; all: neighbors that are adjacent or share a cluster (equation 2)"
+    )
+    n_clusters: int = Field(100, ge=1, description="clusters per k-means run (K)")
+    n_restarts: int = Field(5, ge=1, description="k-means runs (M)")
+    kmeans_iters: int = Field(20, ge=1, description="iterations per k-means run")
+    warm_start: bool = Field(True, description="start k-means from the centers of the previous refresh")
+    refresh_every: int = Field(
+        ge=1,
+        description="steps between refreshes of positives and targets; by default 20, 50 or 100, in full batches 5",
+    )
+    momentum: float = Field(0.9, ge=0, le=1, description="EMA decay of the target encoder (τ)")
+    schedule: Schedule = Field("cosine", description="schedule of the EMA decay; authors: that of the authors' code")
+    loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is averaged over")
+
+    @property
+    def in_batches(self) -> bool:
+        return self.batch_size > 0
+
+    @property
+    def n_steps(self) -> int:
+        return self.steps if self.in_batches else self.epochs
+
+    @property
+    def step_name(self) -> str:
+        return "step" if self.in_batches else "epoch"
+
+    @property
+    def needs_clusters(self) -> bool:
+        return self.positives in CLUSTER_RULES
+
+    def searches_clusters(self, n: int, device: torch.device) -> bool:
+        """Whether nearest neighbors are searched in the nearest clusters only."""
+        most = EXACT_IN_BATCHES if self.in_batches else LARGE
+        preferred = self.search == "clusters" or (self.search == "auto" and n > most and device.type == "cpu")
+        return preferred and self.needs_clusters
+
+    @classmethod
+    def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
+        in_batches = _in_batches(given)
+        values = _batch_defaults(graph) if in_batches else _full_batch_defaults(graph)
+        values["batch_size"] = BATCH_SIZE if in_batches else 0
+        values["neighbor_weight"] = 1.0 if in_batches and given.get("input", values["input"]) == "own" else 0.0
+        width = positive_int(given.get("n_components", values["n_components"]))
+        twice = in_batches and graph.density >= SPARSE_FEATURES and given.get("skip") != "none"
+        values["encoder_width"] = 2 * width if twice else width
+        encoder_width = positive_int(given.get("encoder_width", values["encoder_width"]))
+        values["predictor_width"] = encoder_width if in_batches else 2 * encoder_width
+        return values
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.in_batches and self.n_layers > 1:
+            raise ValueError("batches need n_layers=1; batch_size=0 trains several layers in full batches")
+        if self.in_batches and self.epochs:
+            raise ValueError("epochs count full batches; set steps, or batch_size=0")
+        batches_only = self.steps or self.dropout or self.neighbor_weight or self.skip != "none"
+        if not self.in_batches and (batches_only or self.input != "features"):
+            raise ValueError("steps, dropout, skip, input and neighbor_weight need batches; set batch_size, no epochs")
+        if self.skip == "none" and self.encoder_width != self.n_components:
+            raise ValueError("without skip, the embedding is the encoder's output: encoder_width equals n_components")
+        if self.encoder_width < self.n_components:
+            raise ValueError("the encoder is narrower than the embedding: set a smaller n_components")
+        return self
+
+
+def _in_batches(given: Mapping[str, Any]) -> bool:
+    """What the given settings say; ``epochs``, several layers or batch_size=0 ask for full batches."""
+    parse = TypeAdapter(NonNegativeInt).validate_python
+    if "batch_size" in given:
+        return parse(given["batch_size"]) > 0
+    return "epochs" not in given and parse(given.get("n_layers", 1)) == 1
+
+
+def _batch_defaults(graph: Graph) -> dict[str, Any]:
+    """Three kinds of graphs: dense features, sparse features with few neighbors per node, and with more neighbors."""
+    large = graph.n > LARGE
+    shared = {"epochs": 0, "n_components": 512, "n_hops": 1, "n_neighbors": 12, "refresh_every": 100 if large else 50}
+    own: dict[str, Any]
+    if graph.density >= SPARSE_FEATURES:
+        own = {"input": "svd", "dropout": 0.5, "skip": "svd", "steps": 800}
+    elif graph.mean_degree >= FEW_NEIGHBORS:
+        own = {"input": "own", "dropout": 0.5, "skip": "svd", "steps": 300}
+    else:
+        own = {"input": "features", "dropout": 0.7, "skip": "svd+ppr", "steps": 300, "n_hops": 2}
+        own |= {} if large else {"refresh_every": 20}
+    few = max(FEWEST_STEPS, round(STEPS_PER_NODE * graph.n))
+    return shared | own | {"steps": min(own["steps"], few)}
+
+
+def _full_batch_defaults(graph: Graph) -> dict[str, Any]:
+    """Large graphs save time where it costs the least quality: half the epochs for sparse features, a smaller width for
+    dense ones. A second hop helps if nodes have few neighbors."""
+    large = graph.n > LARGE
+    shared = {"steps": 0, "dropout": 0.0, "skip": "none", "input": "features", "n_neighbors": 4, "refresh_every": 5}
+    if graph.density >= SPARSE_FEATURES:
+        return shared | {"n_hops": 0, "epochs": 2000, "n_components": 128 if large else 512}
+    if graph.mean_degree >= FEW_NEIGHBORS:
+        return shared | {"n_hops": 1, "epochs": 150 if large else 300, "n_components": 512}
+    return shared | {"n_hops": 2, "epochs": 50 if large else 100, "n_components": 512}

@@ -1,0 +1,163 @@
+"""AFGRL in batches of rows: constant targets between refreshes, and an embedding that contains untrained vectors."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.nn import functional as F
+
+from afgrl.graph import Graph
+from afgrl.methods import method_class
+from afgrl.methods.base import Size
+from afgrl.methods.parts.spectral import neighbor_mean
+from afgrl.ops.pair_loss import positive_pair_loss, pull_of
+from afgrl.train.cuda_graph import eager_step
+from afgrl.train.loop import training_loop
+from tests.conftest import communities
+from tests.methods.short_runs import small_settings, start_run, train_run
+
+WORDS = {"input": "features", "n_hops": 1}
+
+
+def without_training(name, graph, **settings):
+    cls = method_class(name)
+    method = cls(small_settings(name, graph, **settings), Size(graph.n, graph.n_features), torch.Generator())
+    inputs = method.prepare(graph)
+    method.initialize(inputs)
+    return method.embed(inputs)
+
+
+def test_training_brings_nodes_of_the_same_group_closer():
+    graph = communities(n_groups=3, size=40, n_features=100, n_isolated=0, signal=0.5)
+    group = np.repeat(np.arange(3), 40)
+
+    def purity(vectors):
+        unit = F.normalize(vectors)
+        nearest = (unit @ unit.T).fill_diagonal_(-2).topk(10).indices
+        return (group[nearest] == group[:, None]).mean()
+
+    given = WORDS | {"n_components": 32, "encoder_width": 32, "n_clusters": 6, "learning_rate": 0.01, "skip": "none"}
+    untrained, trained = (purity(train_run("afgrl", graph, steps=steps, **given)[1]) for steps in (0, 60))
+    assert trained > untrained + 0.1
+
+
+def test_a_step_on_all_rows_without_dropout_is_a_full_step(small_graph):
+    given = {"steps": 6, "batch_size": 1000, "dropout": 0.0, "refresh_every": 1, "skip": "none"} | WORDS
+    state, inputs = start_run("afgrl", small_graph, **given)
+    method = state.method.train()
+    loss = method.loss(inputs, state.rng)
+    table = method._table(inputs).dense
+    with torch.no_grad():
+        t, z = method._encode_all(method.target, inputs), method.predictor(method._encode_all(method.encoder, inputs))
+    assert table.shape == (small_graph.n, 2 * small_graph.n_features)
+    assert loss.item() == pytest.approx(positive_pair_loss(z, t, method.matrix).item(), rel=1e-5)
+
+
+def test_neighbors_are_a_further_positive(small_graph):
+    """With a large weight, the pull of a node is the mean target of its neighborhood."""
+    given = {"steps": 3, "neighbor_weight": 1e6, "input": "own", "skip": "none"}
+    state, inputs = start_run("afgrl", small_graph, **given)
+    state.method.train().loss(inputs, state.rng)
+    t = state.method._encode_all(state.method.target, inputs)
+    assert torch.allclose(state.method.pull.rows, 2 * neighbor_mean(t, inputs.adjacency), atol=1e-4)
+    state, inputs = start_run("afgrl", small_graph, **given | {"neighbor_weight": 0.0})
+    state.method.train().loss(inputs, state.rng)
+    expected = pull_of(t, state.method.matrix).rows
+    assert torch.allclose(state.method.pull.rows, expected, atol=1e-4)
+
+
+def test_targets_and_positives_are_constant_between_refreshes(small_graph):
+    state, inputs = start_run("afgrl", small_graph, steps=9, refresh_every=4)
+    pulls = []
+    training_loop(state, inputs, [lambda state, loss: pulls.append(state.method.pull.rows.clone())])
+    changed = [not torch.equal(before, after) for before, after in itertools.pairwise(pulls)]
+    assert changed == [False, False, False, True, False, False, False, True]
+
+
+def test_a_step_reads_the_rows_of_its_batch_only(small_graph):
+    state, inputs = start_run("afgrl", small_graph, steps=9, batch_size=5, refresh_every=9, skip="none", **WORDS)
+    method = state.method.train()
+    eager_step(method, state.optimizer, state.rng, inputs)
+    method.age = 1
+    table, read = method._table(inputs), []
+    rows = type(table).rows
+
+    def watched(self, index, *rest):
+        read.append(index)
+        return rows(self, index, *rest)
+
+    object.__setattr__(table, "rows", watched.__get__(table))
+    eager_step(method, state.optimizer, state.rng, inputs)
+    assert [len(index) for index in read] == [5]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_dense_and_sparse_rows_train_alike(sparse, rng):
+    x = sp.random_array((60, 200), density=0.02, rng=2, dtype=np.float32)
+    edges = torch.randint(60, (2, 150), generator=rng)
+    graph = Graph(x if sparse else torch.from_numpy(x.toarray()), edges)
+    given = WORDS | {"steps": 8, "dropout": 0.0, "batch_size": 16, "skip": "svd"}
+    state, inputs = start_run("afgrl", graph, **given)
+    assert (state.method._table(inputs).sparse is not None) == sparse
+    training_loop(state, inputs)
+    other = Graph(torch.from_numpy(x.toarray()), edges)
+    # Sums in another order differ by 1e-7; eight steps of Adam amplify that.
+    expected = train_run("afgrl", other, **given)[1]
+    assert torch.allclose(state.method.embed(inputs) @ state.method.embed(inputs).T, expected @ expected.T, atol=1e-3)
+
+
+@pytest.mark.parametrize(("skip", "names"), [("svd", ["svd"]), ("svd+ppr", ["svd", "ppr"])])
+def test_the_embedding_contains_what_needs_no_training(small_graph, skip, names):
+    """With room for all columns the projection is a rotation: cosines are the mean of those of the parts."""
+    width = 64
+    given = {"n_components": width, "encoder_width": width, "skip": skip, "steps": 4}
+    state, inputs = start_run("afgrl", small_graph, **given)
+    training_loop(state, inputs)
+    method = state.method
+    h = F.normalize(method._encode_all(method.encoder, inputs).detach())
+    parts = [F.normalize(without_training(name, small_graph, n_components=width)) for name in names]
+    expected = (len(parts) * h @ h.T + sum(part @ part.T for part in parts)).numpy()
+    vectors = method.embed(inputs)
+    assert vectors.shape == (small_graph.n, width)
+    # 70 nodes of 20 features span at most 70 directions; 64 columns keep nearly all of the length.
+    assert np.allclose((vectors @ vectors.T).numpy(), expected, atol=0.05)
+    assert np.corrcoef((vectors @ vectors.T).numpy().ravel(), expected.ravel())[0, 1] > 0.999
+
+
+def test_without_skip_the_embedding_is_the_output_of_the_encoder(small_graph):
+    state, inputs = start_run("afgrl", small_graph, steps=3, skip="none")
+    training_loop(state, inputs)
+    assert torch.equal(state.method.embed(inputs), state.method._encode_all(state.method.encoder, inputs))
+
+
+def test_another_graph_is_embedded_with_the_projection_of_the_training_graph(small_graph):
+    state, inputs = start_run("afgrl", small_graph, steps=3, skip="svd+ppr")
+    training_loop(state, inputs)
+    method = state.method
+    first = method.embed(inputs)
+    fitted = method.projection.clone()
+    other = communities(seed=5)
+    method.embed_graph(other)
+    assert torch.equal(method.projection, fitted)
+    assert torch.allclose(method.embed_graph(small_graph), first, atol=1e-5)
+
+
+def test_the_vectors_of_old_nodes_hardly_move_when_a_node_is_added(small_graph):
+    state, inputs = start_run("afgrl", small_graph, steps=3, skip="svd")
+    training_loop(state, inputs)
+    before = state.method.embed(inputs)
+    x = torch.cat([small_graph.x, small_graph.x[:1]])
+    edges = torch.cat([small_graph.edge_index, torch.tensor([[small_graph.n], [0]])], 1)
+    after = state.method.embed_graph(Graph(x, edges))[:-1]
+    cosine = F.cosine_similarity(before, after)
+    assert cosine.median() > 0.999
+    assert cosine.min() > 0.9  # the neighbors of the new node
+
+
+def test_statistics_during_training_read_the_trained_vectors_of_some_nodes(small_graph):
+    state, inputs = start_run("afgrl", small_graph, steps=3, skip="svd")
+    rows = torch.tensor([4, 0])
+    expected = state.method._encode_all(state.method.encoder, inputs)[rows]
+    assert torch.allclose(state.method.sample(inputs, rows), expected, atol=1e-6)
