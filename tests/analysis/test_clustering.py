@@ -6,10 +6,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from afgrl.analysis import clustering
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters, modularity
-from afgrl.analysis.clustering import BY_MODULARITY, BY_USER, cluster_run, cluster_vectors
+from afgrl.analysis.clustering import BY_MODULARITY, BY_USER, PLAIN, READOUT, cluster_run, cluster_vectors
 from afgrl.data.dataset import Dataset
 from afgrl.errors import UserError
+from afgrl.evaluate import clustering_readout
 from afgrl.graph import Graph
+from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
 from afgrl.runs.spec import RunSpec
 
@@ -131,6 +133,27 @@ def test_invalid_vectors_are_rejected():
         cluster_vectors(invalid)
     with pytest.raises(UserError, match=r"their shape is \(0, 2\)"):
         cluster_vectors(invalid[:0])
+    with pytest.raises(UserError, match=r"contain 1 value\(s\)"):
+        cluster_vectors(invalid, adjacency=torch.eye(4).to_sparse_csr())
+
+
+def linked_groups(n=400, noise=1.2):
+    """A graph whose edges are mostly within 4 groups, noisy vectors of its nodes, and the groups."""
+    vectors, group = grouped_vectors(4, n, noise=noise)
+    draw = np.random.default_rng(0)
+    linked = draw.random((n, n)) < np.where(group[:, None] == group, 0.1, 0.002)
+    return Graph(np.ones((n, 1), dtype=np.float32), np.stack(np.triu(linked, 1).nonzero())), vectors, group
+
+
+@pytest.mark.parametrize("k", [None, 4])
+def test_with_an_adjacency_the_readout_is_clustered_and_chooses_the_number(k):
+    graph, vectors, _ = linked_groups()
+    adjacency = gcn_norm(graph)
+    found = cluster_vectors(vectors, k, seed=2, adjacency=adjacency)
+    expected = cluster_vectors(clustering_readout(torch.from_numpy(vectors), adjacency).numpy(), k, seed=2)
+    assert np.array_equal(found.labels, expected.labels)
+    assert found.tried == expected.tried
+    assert not np.array_equal(found.labels, cluster_vectors(vectors, k, seed=2).labels)
 
 
 # The number of clusters
@@ -185,3 +208,20 @@ def test_the_clusters_of_a_run_are_saved_in_it(tmp_path):
         assert set(cluster["closest"]) <= set(ids[members])
         assert cluster["features"][0]["name"] == f"feature {group[members[0]]}"
     assert (cluster_run(run, 3)["k"], run.clusters()[1]["criterion"]) == (3, BY_USER)
+
+
+def test_a_run_is_clustered_by_its_readout_unless_plain(tmp_path):
+    graph, vectors, group = linked_groups()
+    run = Run.create(tmp_path / "run")
+    run.save_spec(RunSpec("", "afgrl"))
+    run.save_dataset(Dataset("graph", graph))
+    run.save_embedding(graph.ids, vectors)
+    stored = cluster_run(run)
+    assert (stored["k"], stored["clustered"]) == (4, READOUT)
+    assert is_one_to_one(run.clusters()[0], group)
+    for cluster in stored["clusters"]:  # the central nodes are those of the vectors, not of the readout
+        members = run.clusters()[0] == cluster["cluster"]
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        assert cluster["closest"][0] == np.where(members, unit @ unit[members].sum(0), -np.inf).argmax()
+    assert cluster_run(run, plain=True)["clustered"] == PLAIN
+    assert np.array_equal(run.clusters()[0], cluster_vectors(vectors).labels)

@@ -71,7 +71,8 @@ def test_evaluate_prints_and_keeps_scores_beside_what_needs_no_training(run):
     scores = json.loads(answer.stdout)
     assert scores == json.loads((run / "scores.json").read_text())
     assert (scores["dataset"], scores["method"], scores["seed"]) == ("demo", "afgrl", 0)
-    assert scores["baselines"].keys() == {"raw", "hops", "random"}
+    assert scores["baselines"].keys() == {"raw", "hops", "random", "svd", "ppr"}
+    assert scores["last-epoch"]["clustering-readout"].keys() == {"nmi", "homogeneity", "ari"}
     for parts in (scores["last-epoch"], scores["best-epoch"], *scores["baselines"].values()):
         assert 0 <= parts["clustering"]["nmi"]["mean"] <= 1
         assert parts["similarity"].keys() >= {"sim@5", "sim@10"}
@@ -81,8 +82,24 @@ def test_evaluate_prints_and_keeps_scores_beside_what_needs_no_training(run):
         assert 50 < accuracy["mean"] <= 100
     assert scores["best-epoch"]["classification"]["epoch"] in (0, 12)
     table = afgrl("evaluate", run, "--device", "cpu").stdout
-    for row in ("trained", "trained, best epoch", "untrained", "[X | SX | S²X]", "raw features"):
+    for row in ("trained", "trained, best epoch", "untrained", "[X | SX | S²X]", "raw features", "SVD of 3 hops"):
         assert f" {row} " in table
+    _, readout = table.split("NMI, clustering readout")
+    nmi = scores["last-epoch"]["clustering-readout"]["nmi"]["mean"]
+    assert re.search(rf" trained +{nmi:.4f} ", readout)
+    assert " PageRank of SVD " in readout
+    assert "raw features" not in readout
+    assert "best of 10 restarts" in " ".join(readout.split())
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_cluster_says_what_it_clustered(run):
+    shown = afgrl("cluster", run, "-k", 3)
+    assert shown.exit_code == 0, shown.stderr
+    assert "3 clusters of the clustering readout" in shown.stdout
+    assert json.loads((run / "clusters.json").read_text())["clustered"] == "clustering readout"
+    plain = json.loads(afgrl("cluster", run, "-k", 3, "--plain", "--json").stdout)
+    assert plain["clustered"] == "embedding"
 
 
 @pytest.mark.parametrize("method", ["bgrl", "deepwalk", "raw", "supervised_gcn"])

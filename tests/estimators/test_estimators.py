@@ -11,10 +11,12 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
 from torch_geometric.data import Data
 
 import afgrl
-from afgrl import AFGRL, Dataset, Graph, UserError, from_pandas
+from afgrl import AFGRL, Dataset, Graph, RandomEncoder, UserError, from_pandas
+from afgrl.analysis.clustering import cluster_run, cluster_vectors
 from afgrl.analysis.neighbors import find_similar
 from afgrl.analysis.new_nodes import embed_new_nodes
 from afgrl.data.splits import random_splits
@@ -22,6 +24,7 @@ from afgrl.estimators.base import NodeEmbedder
 from afgrl.experiment.evaluation import evaluate_run
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
 from tools import generate_estimators
 
@@ -223,9 +226,40 @@ def test_vectors_of_another_shape_get_one_sentence(shape, small_graph):
 
 
 def test_what_is_not_fitted_says_so(small_graph, tmp_path):
-    for call in (lambda e: e.transform(small_graph), lambda e: e.kneighbors(), lambda e: e.save(tmp_path / "run")):
+    for call in (
+        lambda e: e.transform(small_graph), lambda e: e.kneighbors(), lambda e: e.cluster(),
+        lambda e: e.save(tmp_path / "run"),
+    ):  # fmt: skip
         with pytest.raises(NotFittedError):
             call(AFGRL())
+
+
+def test_clusters_are_those_of_the_command_line(small_graph, tmp_path):
+    fitted = RandomEncoder(n_components=8, device="cpu").fit(small_graph)
+    fitted.save(tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    for k in (None, 3):
+        cluster_run(run, k)
+        labels = fitted.cluster(k)
+        assert np.array_equal(labels, run.clusters()[0])
+        assert np.array_equal(labels, RandomEncoder.load(tmp_path / "run", device="cpu").cluster(k))
+        assert fitted.labels_ is labels
+
+
+def test_fit_predict_learns_and_clusters(small_graph):
+    estimator = AFGRL(**SMALL, random_state=2)
+    labels = estimator.fit_predict(small_graph, np.zeros(small_graph.n), n_clusters=20)  # the second is never read
+    assert np.array_equal(labels, estimator.labels_)
+    assert sorted(set(labels.tolist())) == list(range(20))
+    adjacency = gcn_norm(small_graph)
+    assert np.array_equal(labels, cluster_vectors(estimator.embedding_, 20, seed=2, adjacency=adjacency).labels)
+    automatic = make_pipeline(clone(estimator)).fit_predict(small_graph)
+    assert np.array_equal(automatic, estimator.cluster())
+    with pytest.raises(UserError, match="between 1 and 62, not 63"):
+        estimator.cluster(63)
+    assert np.array_equal(automatic, estimator.labels_)
+    estimator.fit(small_graph)
+    assert not hasattr(estimator, "labels_")  # those of the earlier fit
 
 
 def test_saved_and_loaded_it_is_the_same(fitted, small_graph, tmp_path):
@@ -234,7 +268,8 @@ def test_saved_and_loaded_it_is_the_same(fitted, small_graph, tmp_path):
     assert np.array_equal(loaded.embedding_, fitted.embedding_)
     assert np.array_equal(loaded.transform(small_graph), fitted.embedding_)
     assert loaded.history_ == fitted.history_
-    assert loaded.get_params() == fitted.get_params()
+    given = {name: value for name, value in fitted.get_params().items() if value is not None}
+    assert given.items() <= loaded.get_params().items()  # those that followed the graph have its values now
     with pytest.raises(UserError, match="force=True"):
         fitted.save(tmp_path / "run")
     assert len(find_similar(Run.open(tmp_path / "run"), ["0"], k=3)["0"]) == 3  # the command line reads it too
@@ -248,7 +283,7 @@ def test_a_dataset_is_saved_with_its_labels_which_training_does_not_read(fitted,
     assert np.array_equal(model.embedding_, fitted.embedding_)
     model.save(tmp_path / "run")
     scores = evaluate_run(Run.open(tmp_path / "run"), torch.device("cpu"))
-    assert scores["baselines"].keys() == {"raw", "hops", "random"}
+    assert scores["baselines"].keys() == {"raw", "hops", "random", "svd", "ppr"}
 
 
 def test_it_can_be_pickled(fitted, small_graph):
@@ -267,6 +302,8 @@ def test_every_sibling_fits_saves_and_loads(name, small_graph, tmp_path):
     known = {key: value for key, value in small.items() if key in inspect.signature(cls).parameters}
     if not method_class(cls.method).trains:
         del known["epochs"]
+    if cls is AFGRL:  # its epochs are full batches
+        del known["batch_size"]
     fitted = cls(**known).fit(small_graph)
     assert fitted.embedding_.shape[0] == small_graph.n
     assert clone(fitted).get_params() == fitted.get_params()

@@ -24,7 +24,7 @@ from afgrl.evaluate import (
     select_labeled,
     similarity_scores,
 )
-from afgrl.evaluate.columns import COLUMNS
+from afgrl.evaluate.columns import COLUMNS, READOUT_COLUMNS
 
 Digits = tuple[np.ndarray, np.ndarray]
 
@@ -153,6 +153,22 @@ def test_last_epoch_scores_have_the_form_of_scores_json_and_the_columns_of_the_t
     assert all(set(leaf) == {"mean", "std", "values"} for task in form.values() for leaf in task.values())
     assert len(form["classification"]["accuracy"]["values"]) == 3
     assert len(form["clustering"]["nmi"]["values"]) == 10
+
+
+def test_the_readout_is_a_fourth_task_with_ten_restarts_per_fit(digits: Digits) -> None:
+    x, y = digits[0][:200], digits[1][:200]
+    splits = random_splits(200, count=2)
+    readout = torch.from_numpy(x[:, ::3])
+    plain = evaluate_last_epoch(x, y, splits, seed=1, n_fits=3)
+    scores = evaluate_last_epoch(x, y, splits, seed=1, n_fits=3, readout=readout)
+    assert {task: scores[task] for task in plain} == plain
+    assert scores.keys() - plain.keys() == {"clustering-readout"}
+    found = scores["clustering-readout"]
+    assert [("clustering-readout", name) for name in found] == [column[:2] for column in READOUT_COLUMNS]
+    expected = cluster_scores(readout, y, generator(1), n_fits=3, n_init=10)
+    assert {name: list(score.values) for name, score in found.items()} == expected
+    described = "last-epoch: smoothed readout, 3 fits of k-means, each the best of 10 restarts"
+    assert {score.protocol for score in found.values()} == {described}
 
 
 def test_every_score_names_its_protocol(digits: Digits) -> None:

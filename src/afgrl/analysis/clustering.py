@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
 from afgrl.errors import UserError
+from afgrl.evaluate import clustering_readout
 from afgrl.ops.kmeans import run_kmeans
+from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
 
 BY_MODULARITY, BY_USER = "modularity on the nearest-neighbor graph", "user"  # what chose the number of clusters
+READOUT, PLAIN = "clustering readout", "embedding"  # what was clustered
 SAMPLE_SIZE = 3_000  # rows on which numbers of clusters are compared
 INIT_SIZE = 10_000  # rows from which k-means computes its initial centers
 
@@ -28,13 +32,20 @@ class Clustering:
     tried: tuple[tuple[int, float], ...] = ()  # each k that was tried, with its modularity
 
 
-def cluster_run(run: Run, k: int | None = None, *, seed: int = 0, data_dir: str | None = None) -> dict[str, Any]:
-    """Cluster the vectors of a run and save the clusters in it. Returns the contents of clusters.json."""
+def cluster_run(
+    run: Run, k: int | None = None, *, seed: int = 0, plain: bool = False, data_dir: str | None = None
+) -> dict[str, Any]:
+    """Cluster the readout of a run, or with ``plain`` its vectors, and save the clusters in it.
+
+    Returns the contents of clusters.json.
+    """
     ids, vectors = run.embedding()
     dataset = run.dataset(data_dir)
-    clustering = cluster_vectors(vectors, k, seed)
+    adjacency = None if plain else gcn_norm(dataset.graph)
+    clustering = cluster_vectors(vectors, k, seed, adjacency=adjacency)
     description = {
         "k": clustering.k,
+        "clustered": PLAIN if plain else READOUT,
         "criterion": clustering.criterion,
         "tried": [{"k": number, "value": round(value, 6)} for number, value in clustering.tried],
         "clusters": describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names),
@@ -43,21 +54,19 @@ def cluster_run(run: Run, k: int | None = None, *, seed: int = 0, data_dir: str 
     return description
 
 
-def cluster_vectors(vectors: np.ndarray, k: int | None = None, seed: int = 0) -> Clustering:
+def cluster_vectors(
+    vectors: np.ndarray, k: int | None = None, seed: int = 0, *, adjacency: Tensor | None = None
+) -> Clustering:
     """Cluster the unit-length vectors with k-means. If vectors are equal, there may be fewer than ``k`` clusters.
 
+    With the normalized adjacency S of their nodes, the unit rows of ``clustering_readout`` are clustered instead.
     Without ``k``, the number is chosen by modularity (``best_modularities``, ``fewest_clusters``) on at most 3,000
     rows.
     """
-    if vectors.ndim != 2 or len(vectors) == 0:
-        raise UserError(f"Clustering needs vectors of the shape [nodes, width], but their shape is {vectors.shape}.")
-    if not np.isfinite(vectors).all():
-        n_invalid = int((~np.isfinite(vectors)).sum())
-        raise UserError(f"The vectors contain {n_invalid} value(s) that are NaN or infinite.")
-    if k is not None and not 1 <= k <= len(vectors):
-        raise UserError(f"The number of clusters must be between 1 and {len(vectors)}, not {k}.")
+    _check(vectors, k)
+    table = torch.from_numpy(np.asarray(vectors, dtype=np.float32))
+    x = F.normalize(table if adjacency is None else clustering_readout(table, adjacency))
     generator = torch.Generator().manual_seed(seed)
-    x = F.normalize(torch.from_numpy(np.asarray(vectors, dtype=np.float32)))
     order = torch.randperm(len(x), generator=generator)
     tried = best_modularities(x[order[:SAMPLE_SIZE]], generator) if k is None else {}
     n_clusters = fewest_clusters(tried) if k is None else k
@@ -68,6 +77,16 @@ def cluster_vectors(vectors: np.ndarray, k: int | None = None, seed: int = 0) ->
     labels = _number_by_size(result.labels[int(result.inertia.argmin())].numpy())
     criterion = BY_USER if k is not None else BY_MODULARITY
     return Clustering(labels, int(labels.max()) + 1, criterion, tuple(sorted(tried.items())))
+
+
+def _check(vectors: np.ndarray, k: int | None) -> None:
+    if vectors.ndim != 2 or len(vectors) == 0:
+        raise UserError(f"Clustering needs vectors of the shape [nodes, width], but their shape is {vectors.shape}.")
+    if not np.isfinite(vectors).all():
+        n_invalid = int((~np.isfinite(vectors)).sum())
+        raise UserError(f"The vectors contain {n_invalid} value(s) that are NaN or infinite.")
+    if k is not None and not 1 <= k <= len(vectors):
+        raise UserError(f"The number of clusters must be between 1 and {len(vectors)}, not {k}.")
 
 
 def _number_by_size(labels: np.ndarray) -> np.ndarray:

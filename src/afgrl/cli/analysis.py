@@ -42,6 +42,7 @@ def cluster(
     run_path: RunPath,
     k: Annotated[str, typer.Option("-k", help="Number of clusters, or auto.")] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Seed of k-means.")] = 0,
+    plain: Annotated[bool, typer.Option("--plain", help="Cluster the vectors themselves, not their readout.")] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -52,7 +53,7 @@ def cluster(
     if k != "auto" and not k.isdigit():
         raise UserError(f"-k is a number of clusters or auto, not {k!r}.")
     run = opened(run_path)
-    answer = cluster_run(run, None if k == "auto" else int(k), seed=seed, data_dir=data_dir)
+    answer = cluster_run(run, None if k == "auto" else int(k), seed=seed, plain=plain, data_dir=data_dir)
     if as_json:
         print_json(answer)
     else:

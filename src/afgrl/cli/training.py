@@ -193,4 +193,5 @@ def _print_scores(scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any
     if as_json:
         print_json({**scores, **(extra or {})})
     else:
-        stdout.print(tables.scores(scores))
+        for table in tables.scores(scores):
+            stdout.print(table)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from afgrl.analysis.clustering import cluster_vectors
 from afgrl.config import Settings, resolve
 from afgrl.data.convert import as_graph
 from afgrl.data.dataset import Dataset
@@ -20,6 +21,7 @@ from afgrl.experiment.model import describe_model, load_method
 from afgrl.graph import Graph
 from afgrl.methods import Method, method_class
 from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import History, Stopwatch
@@ -69,6 +71,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.table_encoder_ = dataset.graph.table_encoder
         self.weighted_ = dataset.graph.edge_weight is not None
         self._dataset, self._seconds = dataset, seconds
+        if hasattr(self, "labels_"):
+            del self.labels_  # of an earlier fit
         return self
 
     @property
@@ -83,6 +87,22 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def fit_transform(self, graph: Any, y: Any = None) -> np.ndarray:
         """Learn from a graph and return its vectors, [n, d] float32, in node order."""
         return self.fit(graph).embedding_
+
+    def fit_predict(self, graph: Any, y: Any = None, *, n_clusters: int | None = None) -> np.ndarray:
+        """Learn from a graph and return the cluster of each node, as ``cluster`` does; ``y`` is never read."""
+        return self.fit(graph).cluster(n_clusters)
+
+    def cluster(self, n_clusters: int | None = None) -> np.ndarray:
+        """The cluster of each fitted node, [n] int32, also kept as ``labels_``; cluster 0 is the largest.
+
+        As in ``afgrl cluster``, k-means clusters the readout of the vectors, and without ``n_clusters`` the number is
+        chosen by modularity. If nodes have equal vectors, there may be fewer clusters than ``n_clusters``.
+        """
+        check_is_fitted(self, "embedding_")
+        adjacency = gcn_norm(self._dataset.graph.to("cpu"))
+        seed = self.method_.settings.seed
+        self.labels_ = cluster_vectors(self.embedding_, n_clusters, seed, adjacency=adjacency).labels
+        return self.labels_
 
     def transform(self, graph: Any) -> np.ndarray:
         """The vectors of a graph, also of one never seen, without training: [n, d] float32."""

@@ -12,6 +12,7 @@ from afgrl.evaluate.protocols import (
     select_best_epochs,
     select_labeled,
 )
+from afgrl.evaluate.readout import clustering_readout
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
 
@@ -21,6 +22,7 @@ __all__ = [
     "Score",
     "adam_probe",
     "cluster_scores",
+    "clustering_readout",
     "evaluate_epoch",
     "evaluate_last_epoch",
     "evaluate_predictions",

@@ -12,13 +12,26 @@ from afgrl.config import resolve
 from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset
 from afgrl.errors import UserError
-from afgrl.evaluate import evaluate_last_epoch, evaluate_predictions, scores_to_json, select_best_epochs, select_labeled
+from afgrl.evaluate import (
+    clustering_readout,
+    evaluate_last_epoch,
+    evaluate_predictions,
+    scores_to_json,
+    select_best_epochs,
+    select_labeled,
+)
 from afgrl.experiment.periodic import first_splits
 from afgrl.methods import method_class
+from afgrl.methods.parts.spectral import pagerank_average
 from afgrl.ops.propagation import multi_hop_features
+from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import EVALUATIONS, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.state import initial_state
+
+# Baselines that are tables of features: sparse, or too wide for the clustering readout.
+FEATURE_TABLES = ("hops", "raw")
+SVD_COMPONENTS = 512  # the most for the baselines svd and ppr: the default of both methods
 
 
 def evaluate_run(
@@ -32,9 +45,14 @@ def evaluate_run(
     rows, y, splits = select_labeled(y, stored_splits)
     splits = first_splits(splits, spec.evaluation)
 
-    def last_epoch(embedding: Tensor) -> dict[str, Any]:
-        part = embedding if len(y) == len(embedding) else _rows(embedding, rows)
-        return scores_to_json(evaluate_last_epoch(part.to(device), y, splits, n_fits=spec.evaluation.n_fits))
+    adjacency = gcn_norm(run.edges().to(device))
+
+    def last_epoch(embedding: Tensor, *, with_readout: bool = True) -> dict[str, Any]:
+        embedding = embedding.to(device)
+        # The readout averages over all nodes; only then are those without labels dropped.
+        readout = _rows(clustering_readout(embedding, adjacency), rows) if with_readout else None
+        n_fits = spec.evaluation.n_fits
+        return scores_to_json(evaluate_last_epoch(_rows(embedding, rows), y, splits, n_fits=n_fits, readout=readout))
 
     scores: dict[str, Any] = {
         "dataset": run.data()["name"],
@@ -57,13 +75,17 @@ def evaluate_run(
                 scores[protocol]["classification"] = own["classification"]
     if baselines:
         untrained = untrained_embeddings(spec, run.dataset(data_dir), device)
-        scores["baselines"] = {name: last_epoch(embedding) for name, embedding in untrained.items()}
+        scores["baselines"] = {
+            name: last_epoch(embedding, with_readout=name not in FEATURE_TABLES)
+            for name, embedding in untrained.items()
+        }
     run.save_scores(scores)
     return scores
 
 
 def untrained_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
-    """What needs no training: the method before its first step, multi-hop features, the features themselves."""
+    """What needs no training: the method before its first step, multi-hop features, the features themselves, and the
+    vectors of the methods svd and ppr, which are at most as wide as the run's own."""
     settings = resolve(method_class(spec.method).settings_class, spec.settings)
     state, inputs = initial_state(spec.method, settings, dataset.graph, device)
     x = dataset.graph.x
@@ -71,10 +93,22 @@ def untrained_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) 
         "random": state.method.embed(inputs),
         "hops": multi_hop_features(dataset.graph.to(device), 2),
         "raw": x.to(device).to_dense() if device.type == "cuda" else x,  # CSR is evaluated on the CPU
+        **_spectral_embeddings(spec, dataset, device),
     }
 
 
+def _spectral_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
+    """The vectors of svd, computed once, and their average, which is what the method ppr computes."""
+    width = min(spec.settings.get("n_components", SVD_COMPONENTS), SVD_COMPONENTS)
+    settings = resolve(method_class("svd").settings_class, {"n_components": width}, graph=dataset.graph)
+    state, inputs = initial_state("svd", settings, dataset.graph, device)
+    vectors = state.method.embed(inputs)
+    return {"svd": vectors, "ppr": pagerank_average(vectors, inputs.adjacency)}
+
+
 def _rows(table: Tensor, rows: np.ndarray) -> Tensor:
+    if len(rows) == table.shape[0]:
+        return table
     if table.layout == torch.sparse_csr:
         return csr_from_scipy(csr_to_scipy(table)[rows])
     return table[torch.from_numpy(rows)]

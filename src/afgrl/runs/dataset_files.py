@@ -59,10 +59,7 @@ def save_dataset(folder: Path, dataset: Dataset, *, with_features: bool = True) 
 
 def load_dataset(folder: Path, spec: RunSpec, data_dir: str | None = None) -> Dataset:
     """The dataset as the run was trained on it; only features outside the run are read from the source."""
-    data = read_data(folder)
-    if not (folder / GRAPH).is_file() or not data:
-        raise UserError(f"The run {str(folder)!r} is incomplete: it has no {GRAPH}; train it again.")
-    stored = _read_graph(folder / GRAPH)
+    data, stored = read_data(folder), _read_graph(folder)
     nodes = pq.read_table(folder / NODES)
     encoder_file = folder / TABLE_ENCODER
     table_encoder = table_encoder_from_json(json.loads(encoder_file.read_text())) if encoder_file.is_file() else None
@@ -77,6 +74,14 @@ def load_dataset(folder: Path, spec: RunSpec, data_dir: str | None = None) -> Da
     report = IngestReport.from_json(data["messages"])
     ingested = Ingested(nodes, graph.n, data["label"], data["class_names"], report)
     return Dataset(data["name"], graph, y, splits, ingested)
+
+
+def load_edges(folder: Path) -> Graph:
+    """The graph with a constant feature, for what needs only its edges: they are in the run even if x is not."""
+    data, stored = read_data(folder), _read_graph(folder)
+    constant = torch.ones(pq.read_metadata(folder / NODES).num_rows, 1)
+    edge_index, edge_weight = stored["edge_index"].to(torch.int64), stored.get("edge_weight")
+    return Graph(constant, edge_index, directed=bool(data["directed"]), edge_weight=edge_weight)
 
 
 def load_labels(folder: Path) -> tuple[np.ndarray | None, Splits | None]:
@@ -129,13 +134,16 @@ def _write_graph(file: Path, graph: Graph, features: dict[str, Tensor]) -> None:
     replace_file(file, lambda path: path.write_bytes(save(tensors, metadata=shape)))
 
 
-def _read_graph(file: Path) -> dict[str, Any]:
+def _read_graph(folder: Path) -> dict[str, Any]:
+    file = folder / GRAPH
+    if not file.is_file() or not (folder / DATA).is_file():
+        raise UserError(f"The run {str(folder)!r} is incomplete: it has no {GRAPH}; train it again.")
     try:
         with safe_open(file, "pt") as stored:
             tensors: dict[str, Any] = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
             return tensors | {"n_features": int(stored.metadata()["n_features"])}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"The graph of the run {str(file.parent)!r} is damaged: {error}.") from None
+        raise UserError(f"The graph of the run {str(folder)!r} is damaged: {error}.") from None
 
 
 def _stored_features(stored: dict[str, Any], n: int) -> Tensor | None:

@@ -23,13 +23,14 @@ from torch import Tensor
 from afgrl.data.dataset import Dataset
 from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
+from afgrl.graph import Graph
 from afgrl.runs import dataset_files, replace
 from afgrl.runs.embeddings import read_parquet, write_parquet
 from afgrl.runs.environment import current_environment
 from afgrl.runs.files import replace_file, save_npy, save_npz
 from afgrl.runs.spec import RunSpec
 
-FORMAT = 2  # raise when files change their meaning
+FORMAT = 3  # raise when files change their meaning
 # Everything afgrl writes into a run folder, and may therefore remove from it.
 OWN_FILES = (
     "config.toml", "environment.json", "history.jsonl", "evaluations.jsonl", "graph.safetensors", "nodes.parquet",
@@ -144,6 +145,10 @@ class Run:
     def dataset(self, data_dir: str | None = None) -> Dataset:
         """The dataset as the run was trained on it."""
         return dataset_files.load_dataset(self.path, self.spec(), data_dir)
+
+    def edges(self) -> Graph:
+        """The graph with a constant feature instead of its own, for what needs only its edges."""
+        return dataset_files.load_edges(self.path)
 
     def labels(self) -> tuple[np.ndarray | None, Splits | None]:
         return dataset_files.load_labels(self.path)

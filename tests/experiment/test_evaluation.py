@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from afgrl.config import resolve
+from afgrl.data.dataset import Dataset
+from afgrl.data.splits import random_splits
+from afgrl.evaluate import cluster_scores, clustering_readout
+from afgrl.experiment.evaluation import evaluate_run, untrained_embeddings
+from afgrl.methods import method_class
+from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.runs.folder import Run
+from afgrl.runs.spec import EvaluationPlan, RunSpec
+from afgrl.train.state import initial_state
+from tests.conftest import communities, weighted
+
+CPU = torch.device("cpu")
+
+
+def labeled_run(path, graph, *, with_features=True):
+    """A run with random vectors; every seventh node has no label."""
+    y = np.where(np.arange(graph.n) % 7 == 0, -1, np.arange(graph.n) // 20 % 3)
+    run = Run.create(path)
+    settings = resolve(method_class("random").settings_class, {"n_components": 8}, graph=graph).model_dump()
+    run.save_spec(RunSpec("", "random", settings=settings, evaluation=EvaluationPlan(n_fits=2)))
+    run.save_dataset(Dataset("groups", graph, y, random_splits(graph.n, count=2)), with_features=with_features)
+    vectors = np.random.default_rng(0).normal(size=(graph.n, 10)).astype(np.float32)
+    run.save_embedding(graph.ids, vectors)
+    return run, y, torch.from_numpy(vectors)
+
+
+def one_direction(graph):
+    """Each edge only from the lower to the higher node."""
+    source, target = graph.edge_index
+    return replace(graph, edge_index=graph.edge_index[:, source < target], directed=True)
+
+
+@pytest.mark.parametrize("change", [lambda graph: graph, weighted, one_direction])
+def test_the_readout_uses_all_nodes_and_is_scored_on_those_with_labels(change, tmp_path):
+    graph = change(communities())
+    run, y, vectors = labeled_run(tmp_path / "run", graph)
+    found = evaluate_run(run, CPU, baselines=False)["last-epoch"]["clustering-readout"]
+    rows = np.flatnonzero(y >= 0)
+    readout = clustering_readout(vectors, gcn_norm(graph))[rows]
+    expected = cluster_scores(readout, y[rows], torch.Generator().manual_seed(0), n_fits=2, n_init=10)
+    assert {name: score["values"] for name, score in found.items()} == expected
+
+
+def test_the_readout_needs_no_features(tmp_path):
+    run, _, _ = labeled_run(tmp_path / "run", communities(), with_features=False)
+    assert "clustering-readout" in evaluate_run(run, CPU, baselines=False)["last-epoch"]
+
+
+def test_baselines_that_are_embeddings_have_a_readout(tmp_path):
+    run, _, _ = labeled_run(tmp_path / "run", communities())
+    scores = evaluate_run(run, CPU)
+    assert scores == run.scores()
+    assert list(scores["baselines"]) == ["random", "hops", "raw", "svd", "ppr"]
+    with_readout = [name for name, tasks in scores["baselines"].items() if "clustering-readout" in tasks]
+    assert with_readout == ["random", "svd", "ppr"]  # the others are as wide as the features, and may be sparse
+
+
+@pytest.mark.parametrize(("settings", "width"), [({"n_components": 8}, 8), ({"n_components": 600}, 40), ({}, 40)])
+def test_svd_and_ppr_are_those_methods_at_most_as_wide_as_the_run(settings, width):
+    graph = communities(n_features=10)
+    name = "random" if settings else "raw"
+    complete = resolve(method_class(name).settings_class, settings, graph=graph).model_dump()
+    found = untrained_embeddings(RunSpec("", name, settings=complete), Dataset("groups", graph), CPU)
+    for method in ("svd", "ppr"):
+        own = resolve(method_class(method).settings_class, {"n_components": min(width, 512)}, graph=graph)
+        state, inputs = initial_state(method, own, graph, CPU)
+        assert found[method].shape == (graph.n, width)
+        assert torch.equal(found[method], state.method.embed(inputs))
+
+
+def test_the_width_of_the_svd_is_limited(monkeypatch):
+    monkeypatch.setattr("afgrl.experiment.evaluation.SVD_COMPONENTS", 5)
+    spec = RunSpec("", "random", settings={"n_components": 8})
+    complete = resolve(method_class("random").settings_class, dict(spec.settings), graph=communities()).model_dump()
+    found = untrained_embeddings(replace(spec, settings=complete), Dataset("groups", communities()), CPU)
+    assert found["svd"].shape[1] == found["ppr"].shape[1] == 5
