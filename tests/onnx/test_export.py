@@ -98,7 +98,9 @@ def test_onnxruntime_gives_the_vectors_of_other_methods(tmp_path, name):
         assert is_close(tmp_path / "model.onnx", model, graph), graph
 
 
-NOT_EXPORTABLE = {"deepwalk", "deepwalk_feats", "hops", "mvgrl", "node2vec", "raw", "supervised_gcn"}
+NOT_EXPORTABLE = {
+    "deepwalk", "deepwalk_feats", "hops", "mvgrl", "node2vec", "ppr", "raw", "supervised_gcn", "svd",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(available_methods()))

@@ -11,12 +11,13 @@ from torch.nn import functional as F
 
 from afgrl.errors import UserError
 from afgrl.methods import Method
-from afgrl.methods.afgrl import AFGRLMethod
+from afgrl.methods.afgrl import SVD_LENGTH, AFGRLMethod
 from afgrl.methods.bgrl import BGRLMethod
 from afgrl.methods.dgi import DGIMethod
 from afgrl.methods.gca import GCAMethod
 from afgrl.methods.gmi import GMIMethod
 from afgrl.methods.grace import GRACEMethod
+from afgrl.methods.parts.spectral import SpectralFeatures, pagerank_average
 from afgrl.methods.random import RandomMethod
 from afgrl.nn import GCN, Encoder
 from afgrl.onnx.segments import segment_sum
@@ -67,11 +68,16 @@ class ExportableEncoder(nn.Module):
         if self.unit_sums:
             x = F.normalize(x, p=1.0)
         weights = self.layers.weights
-        first = self._multi_hop_product(adjacency, x) if self.n_hops else _propagate(adjacency, x, weights[0])
-        h = self._activate(0, first)
+        h = self._activate(0, self._first_product(adjacency, x))
         for depth in range(1, len(weights)):
             h = self._activate(depth, _propagate(adjacency, h, weights[depth]))
         return h
+
+    def _first_product(self, adjacency: NormalizedAdjacency, x: Tensor) -> Tensor:
+        """The propagated features times the weights of the first layer."""
+        if self.n_hops:
+            return self._multi_hop_product(adjacency, x)
+        return _propagate(adjacency, x, self.layers.weights[0])
 
     def _multi_hop_product(self, adjacency: NormalizedAdjacency, x: Tensor) -> Tensor:
         """``[X | SX | … | SʰX] W`` with the rows of each block scaled to one length, block by block."""
@@ -94,6 +100,48 @@ class ExportableEncoder(nn.Module):
         return activated
 
 
+class ExportableBatchEncoder(ExportableEncoder):
+    """AFGRL trained in batches: the encoder, then the vectors without training and the projection of all parts."""
+
+    projection: Tensor | None
+
+    def __init__(self, method: AFGRLMethod) -> None:
+        super().__init__(method.encoder, n_hops=method.settings.n_hops)
+        self.settings, self.spectral = method.settings, method.spectral
+        self.register_buffer("projection", None if method.settings.skip == "none" else method.projection)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        adjacency = NormalizedAdjacency(edge_index, x.shape[0], edge_weight)
+        v = None if self.spectral is None else _directions(self.spectral, adjacency, x)
+        if self.settings.input == "svd":
+            assert v is not None
+            weight = self.layers.weights[0]  # the encoder may read fewer directions than the embedding
+            first = SVD_LENGTH * F.normalize(v[:, : weight.shape[0]]) @ weight
+        elif self.settings.input == "own":
+            first = HOP_LENGTH * F.normalize(x) @ self.layers.weights[0]
+        else:
+            first = self._first_product(adjacency, F.normalize(x))  # unit rows: each neighbor counts the same
+        h = self._activate(0, first)
+        if self.projection is None:
+            return h
+        assert v is not None
+        untrained = [F.normalize(v[:, : self.settings.n_components])]
+        if self.settings.skip == "svd+ppr":
+            untrained.append(F.normalize(pagerank_average(untrained[0], _as_tensor(adjacency))))
+        trained = len(untrained) ** 0.5 * F.normalize(h)
+        return torch.cat([trained, *untrained], dim=1) @ self.projection
+
+
+def _directions(spectral: SpectralFeatures, adjacency: NormalizedAdjacency, x: Tensor) -> Tensor:
+    v: Tensor = spectral(x, _as_tensor(adjacency))
+    return v
+
+
+def _as_tensor(adjacency: NormalizedAdjacency) -> Any:
+    """S for functions that are written for a CSR tensor and only compute ``S @ h``."""
+    return adjacency
+
+
 def _propagate(adjacency: NormalizedAdjacency, h: Tensor, weight: Tensor) -> Tensor:
     """``S h W``, with the product by S on the narrower side."""
     return adjacency @ (h @ weight) if weight.shape[1] < weight.shape[0] else (adjacency @ h) @ weight
@@ -103,9 +151,15 @@ def _gcn(method: Any) -> ExportableEncoder:
     return ExportableEncoder(method.encoder, unit_sums=method.settings.row_sums)
 
 
+def _afgrl(method: AFGRLMethod) -> ExportableEncoder:
+    if method.settings.in_batches:
+        return ExportableBatchEncoder(method)
+    return ExportableEncoder(method.encoder, n_hops=method.settings.n_hops)
+
+
 # How each method's encoder is exported. By exact class: a subclass may encode differently.
 EXPORTERS: dict[type[Method], Callable[[Any], ExportableEncoder]] = {
-    AFGRLMethod: lambda method: ExportableEncoder(method.encoder, n_hops=method.settings.n_hops),
+    AFGRLMethod: _afgrl,
     RandomMethod: lambda method: ExportableEncoder(method.encoder),
     BGRLMethod: _gcn,
     DGIMethod: _gcn,
