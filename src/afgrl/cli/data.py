@@ -53,4 +53,5 @@ def estimate(
     if as_json:
         print_json(answer)
     else:
-        stdout.print(tables.forecast(answer))
+        for table in tables.forecast(answer):
+            stdout.print(table)

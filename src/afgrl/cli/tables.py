@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from afgrl.evaluate.columns import BASELINES, COLUMNS
+from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 
 
-def scores(answer: dict[str, Any]) -> Table:
-    """The scores of the trained vectors first, then those of the untrained baselines."""
+def scores(answer: dict[str, Any]) -> list[Table]:
+    """The scores of the trained vectors first, then those of the untrained baselines; and the clustering readout."""
+    return [_task_scores(answer), _readout_scores(answer)]
+
+
+def _task_scores(answer: dict[str, Any]) -> Table:
     table = _table("vectors", right=[heading for _, _, heading in COLUMNS])
     table.title = _title(f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}")
     table.caption = f"Last-epoch evaluation: one embedding for all tasks. Splits: {answer['splits']}."
@@ -26,8 +31,23 @@ def scores(answer: dict[str, Any]) -> Table:
     return table
 
 
-def _cells(parts: dict[str, Any]) -> list[str]:
-    return [_cell(parts[task][name], name) for task, name, _ in COLUMNS]
+def _readout_scores(answer: dict[str, Any]) -> Table:
+    """The vectors that have a readout: not the best epoch, and no tables of features."""
+    table = _table("vectors", right=[heading for _, _, heading in READOUT_COLUMNS])
+    table.title = _title("Clustering readout")
+    table.caption = (
+        "k-means on the leading directions of the vectors and their PageRank average; each fit is the best of 10 "
+        "restarts, chosen without labels."
+    )
+    table.add_row("trained", *_cells(answer["last-epoch"], READOUT_COLUMNS), style="bold")
+    for name, parts in answer["baselines"].items():
+        if READOUT_COLUMNS[0].task in parts:
+            table.add_row(BASELINES[name], *_cells(parts, READOUT_COLUMNS), style="dim")
+    return table
+
+
+def _cells(parts: dict[str, Any], columns: Sequence[ScoreColumn] = COLUMNS) -> list[str]:
+    return [_cell(parts[task][name], name) for task, name, _ in columns]
 
 
 def _cell(score: dict[str, Any], name: str) -> str:
@@ -60,7 +80,7 @@ def clusters(answer: dict[str, Any]) -> Table:
     table = _table("cluster", right=["nodes"])
     table.add_column("features above average, or below (−)")
     table.add_column("most central nodes")
-    table.caption = f"{answer['k']} clusters; number chosen by: {answer['criterion']}."
+    table.caption = f"{answer['k']} clusters of the {answer['clustered']}; number chosen by: {answer['criterion']}."
     for row in answer["clusters"]:
         typical = [f"{'' if item['here'] > item['elsewhere'] else '−'}{item['name']}" for item in row["features"][:4]]
         central = [str(name) for name in row["closest"][:3]]
@@ -130,25 +150,41 @@ def check(answer: dict[str, Any]) -> list[Table]:
     return [counts, report] if answer["messages"] else [counts]
 
 
-def forecast(answer: dict[str, Any]) -> Table:
-    table = _table("device", right=["memory", "free", "fits", "epoch", "training"])
+def forecast(answer: dict[str, Any]) -> list[Table]:
+    """Memory and time on each device, and what takes less time."""
+    settings = answer["settings"]
+    step = "step" if settings["batch_size"] else "epoch"
+    table = _table("device", right=["memory", "free", "fits", step, "total" if settings["batch_size"] else "training"])
     table.title = _title(
         f"{answer['name']}: {answer['nodes']:,} nodes, {answer['edges']:,} edges, {answer['features']:,} features"
     )
-    settings = answer["settings"]
-    chosen = ", ".join(f"{name} {settings[name]}" for name in ("epochs", "n_components", "predictor_width", "n_hops"))
+    shown = ["steps", "batch_size", "input", "skip"] if settings["batch_size"] else ["epochs"]
+    chosen = ", ".join(f"{name} {settings[name]}" for name in [*shown, "n_components", "predictor_width", "n_hops"])
     table.caption = f"AFGRL with {chosen}. Times are estimates from this machine's matrix product rate."
     for row in answer["devices"]:
         memory = [f"{row[name] / 2**30:.1f} GiB" for name in ("memory_bytes", "free_bytes")]
         fits = "yes" if row["fits"] else "no"
-        table.add_row(row["device"], *memory, fits, _duration(row["epoch_seconds"]), _duration(row["seconds"]))
+        table.add_row(row["device"], *memory, fits, _duration(row[f"{step}_seconds"]), _duration(row["seconds"]))
         if row["narrower"]:
-            table.caption += (
-                " These settings fit: "
-                + " ".join(f"--set {name}={value}" for name, value in row["narrower"].items())
-                + "."
-            )
+            table.caption += f" These settings fit: {_options(row['narrower'])}."
+    proposals = [(row["device"], proposal) for row in answer["devices"] for proposal in row["faster"]]
+    return [table, _faster(proposals)] if proposals else [table]
+
+
+def _faster(proposals: list[tuple[str, dict[str, Any]]]) -> Table:
+    table = _table("faster", "device", right=["total"])
+    table.add_column("measured change of quality")
+    table.caption = "Each change is a mean over benchmark graphs with one training run each."
+    for device, proposal in proposals:
+        method = [] if proposal["method"] == "afgrl" else [f"--method {proposal['method']}"]
+        options = " ".join([*method, *([_options(proposal["settings"])] if proposal["settings"] else [])])
+        table.add_row(options, device, _duration(proposal["seconds"]), proposal["quality"])
     return table
+
+
+def _options(settings: dict[str, Any]) -> str:
+    """As options of the command line."""
+    return " ".join(f"--set {name}={value}" for name, value in settings.items())
 
 
 def _duration(seconds: float) -> str:

@@ -7,8 +7,11 @@ from typing import Any
 import torch
 
 from afgrl.config import Settings, resolve
+from afgrl.cost.batches import batch_seconds
 from afgrl.cost.machine import free_memory, matmul_rates
-from afgrl.cost.workload import Workload, arithmetic, peak_memory
+from afgrl.cost.memory import peak_memory
+from afgrl.cost.proposals import faster
+from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data import Dataset
 from afgrl.methods.afgrl import AFGRLSettings
 
@@ -33,25 +36,36 @@ def estimate_cost(dataset: Dataset, given: dict[str, Any]) -> dict[str, Any]:
 
 def _on(kind: str, settings: AFGRLSettings, load: Workload) -> dict[str, Any]:
     needed, free = peak_memory(settings, load), free_memory(kind)
-    work = arithmetic(settings, load)
     rates = matmul_rates(torch.device(kind))
-    busy = work.train / rates["train"] + work.search / rates["search"] / settings.refresh_every
-    epoch = max(busy / REACHED[kind], LEAST_SECONDS[kind])
+    if settings.in_batches:
+        parts = batch_seconds(settings, load, rates)
+        step, total = parts.step, parts.total(settings)
+    else:
+        step = _epoch_seconds(settings, load, rates)
+        total = step * settings.epochs
     return {
         "device": kind, "memory_bytes": needed, "free_bytes": free, "fits": needed <= free,
-        "epoch_seconds": epoch, "seconds": epoch * settings.epochs,
+        f"{settings.step_name}_seconds": step, "seconds": total,
         "narrower": {} if needed <= free else narrower(settings, load, free),
+        "faster": faster(settings, load, rates),
     }  # fmt: skip
+
+
+def _epoch_seconds(settings: AFGRLSettings, load: Workload, rates: dict[str, float]) -> float:
+    work = arithmetic(settings, load)
+    busy = work.train / rates["train"] + work.search / rates["search"] / settings.refresh_every
+    return max(busy / REACHED[load.device], LEAST_SECONDS[load.device])
 
 
 def narrower(settings: AFGRLSettings, load: Workload, free: int) -> dict[str, int] | None:
     """The widest settings that fit, by halving; None if the graph itself is too large."""
     changes: dict[str, int] = {}
+    names = ["n_components", *(["encoder_width"] if settings.in_batches else []), "predictor_width"]
     while peak_memory(settings.model_copy(update=changes), load) > free:
-        widths = {"n_components": settings.n_components, "predictor_width": settings.predictor_width} | changes
+        widths = {name: getattr(settings, name) for name in names} | changes
         if max(widths.values()) <= NARROWEST:
             return None
-        changes = {name: width if width <= NARROWEST else width // 2 for name, width in widths.items()}
+        changes = {name: max(width // 2, min(width, NARROWEST)) for name, width in widths.items()}
     return changes
 
 

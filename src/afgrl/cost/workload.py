@@ -1,25 +1,25 @@
-"""Arithmetic and memory of training AFGRL on a graph of a given size."""
+"""The size of a graph, and the arithmetic of training AFGRL on it in full batches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 
+from afgrl.csr import csr_to_scipy
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
-from afgrl.ops.knn import BLOCK_BYTES
 from afgrl.ops.knn.clusters import PROBES
-from afgrl.ops.propagation import factored_bytes, factored_nnz
-from afgrl.ops.sparse.layout import COLUMN_MULTIPLE, factored_product_is_faster
+from afgrl.ops.propagation import factored_nnz
+from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster
 
-FLOAT, INDEX = 4, 8  # bytes
-GPU_WORKSPACE = 33 << 20  # of cuBLAS on Hopper
 # Nodes searched per cluster searched, relative to the mean cluster size: large clusters are searched more often
 # (measured on WordNet).
 UNEVEN = 2.4
-CPU_SLACK = 8 << 20  # buffers of threads
+SAMPLED_ROWS, SAMPLED_HOPS = 128, 2  # of the table whose non-zeros are counted
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,48 @@ class Workload:
     n_edges: int  # both directions
     nnz: int  # stored features; all of them if dense
     device: str  # cpu or cuda
+    hop_nnz: tuple[int, ...] = ()  # about the non-zeros of X, SX and S²X; empty if X is dense
 
     @classmethod
     def of(cls, graph: Graph, device: str) -> Workload:
-        nnz = graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
-        return cls(graph.n, graph.n_features, graph.edge_index.shape[1], nnz, device)
+        sparse = graph.x.layout == torch.sparse_csr
+        nnz = graph.x.values().numel() if sparse else graph.x.numel()
+        hops = _sampled_hops(graph) if sparse and device == "cpu" else ()
+        return cls(graph.n, graph.n_features, graph.edge_index.shape[1], nnz, device, hops)
+
+    def own_table_nnz(self) -> int:
+        """The same for the input X alone."""
+        return self.nnz if self.hop_nnz and self.nnz * CSR_PRODUCT_COST <= self.n * self.n_features else 0
+
+    def row_table_nnz(self, n_hops: int) -> int:
+        """Non-zeros of the table that batches of rows are taken from; 0 if it is dense (``row_table``)."""
+        if not self.own_table_nnz():
+            return 0
+        hops = [self.hop_nnz[min(hop, SAMPLED_HOPS)] for hop in range(n_hops + 1)]
+        nnz, blocks = (sum(hops), n_hops + 1) if n_hops else (self.hop_nnz[1], 1)
+        return nnz if factored_product_is_faster(nnz, (self.n, self.n_features * blocks)) else 0
 
     def factored_nnz(self, n_hops: int) -> int:
         """Non-zeros of the input as products of S and X; 0 if it is a dense table."""
         total = factored_nnz(self.nnz, self.n_edges + self.n, n_hops)
         sparse = self.device == "cpu" and self.nnz < self.n * self.n_features
         return total if sparse and factored_product_is_faster(total, (self.n, self.n_features * (n_hops + 1))) else 0
+
+
+def _sampled_hops(graph: Graph) -> tuple[int, ...]:
+    """Non-zeros of X, SX and S²X, extrapolated from some rows: how much the words of neighbors overlap follows from no
+    count."""
+    rows = np.linspace(0, graph.n - 1, min(graph.n, SAMPLED_ROWS)).astype(np.int64)
+    ends, loops = graph.edge_index.cpu().numpy(), np.arange(graph.n)
+    source, target = (np.concatenate([side, loops]) for side in ends)
+    ones = np.ones(len(source), dtype=np.float32)
+    pattern = sp.csr_array((ones, (target, source)), shape=(graph.n, graph.n))
+    x = abs(csr_to_scipy(graph.x.cpu()))
+    reached, counts = sp.eye_array(graph.n, format="csr", dtype=np.float32)[rows], []
+    for _ in range(SAMPLED_HOPS + 1):
+        counts.append(round((reached @ x).nnz * graph.n / len(rows)))
+        reached = reached @ pattern
+    return tuple(counts)
 
 
 class Arithmetic(NamedTuple):
@@ -73,29 +104,3 @@ def arithmetic(settings: AFGRLSettings, load: Workload) -> Arithmetic:
         neighbors=int(2 * n * n * d * min(share, 1)),
         clusters=2 * n * settings.n_restarts * settings.n_clusters * d * (settings.kmeans_iters + 1),
     )
-
-
-def peak_memory(settings: AFGRLSettings, load: Workload) -> int:
-    """Peak bytes in use while training, without the program itself and, on a CPU, without the graph."""
-    n, d, width = load.n, settings.n_components, settings.predictor_width
-    inputs = load.n_features * (settings.n_hops + 1)
-    sparse = load.factored_nnz(settings.n_hops)
-    if load.device == "cuda":
-        inputs += -inputs % COLUMN_MULTIPLE
-    table = factored_bytes(load.nnz, load.n_edges + n, settings.n_hops) if sparse else n * inputs * FLOAT
-    graph = (load.n_edges + n) * (INDEX + FLOAT) + load.n_edges * INDEX  # S, and the sorted edge keys
-    learned = inputs * d + 2 * d * width
-    # Parameters, gradients and the two moments of AdamW; the target, and a temporary copy of the first weights (padded,
-    # or their gradient before accumulation).
-    weights = FLOAT * (4 * learned + 2 * inputs * d)
-    if load.device == "cuda":
-        # In the middle of the backward pass: five tables of width d and three of the predictor's width are saved
-        # activations or gradients. The search leaves rows in two bytes, and partial sums of new centers.
-        tables = FLOAT * n * (5 * d + 3 * width)
-        search = 3 * n * d + 132 * 128 * 256 * FLOAT
-        return table + graph + weights + tables + search + GPU_WORKSPACE
-    # On a CPU every table is freed at once. Similarities are computed in blocks (ops/knn).
-    back = FLOAT * n * (5 * d + 4 * width)
-    search = FLOAT * n * (6 * d + 2 * width) + min(BLOCK_BYTES["cpu"], FLOAT * n * n)
-    smoothing = 0 if sparse else table  # X and SX, before training
-    return table + graph + max(weights + max(back, search), smoothing) + CPU_SLACK
