@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import webbrowser
@@ -46,10 +47,9 @@ def serve(
         if open_browser:  # the socket listens already, so a browser that connects before the server starts waits
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-        try:
+        with contextlib.suppress(KeyboardInterrupt):  # depending on when Ctrl-C arrives, uvicorn raises it again
             uvicorn.Server(config).run(sockets=[listener])
-        except KeyboardInterrupt:
-            message("The explorer has stopped.")
+        message("The explorer has stopped.")
 
 
 def _listening_socket(port: int) -> socket.socket:
