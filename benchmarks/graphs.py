@@ -24,10 +24,18 @@ def dataset(name: str) -> Dataset:
 
 
 def wordnet_file(data_dir: str | None = None) -> Path:
+    return npz_file("WordNet", data_dir)
+
+
+def npz_file(name: str, data_dir: str | None = None) -> Path:
+    """The one .npz file in the raw folder of a graph that is no public dataset of PyG."""
     folder = Path(data_dir) if data_dir else user_folder()
     if folder is None:
-        raise UserError("WordNet is read from the folder that AFGRL_DATA or --data-dir names, and neither is set.")
-    return folder / "WordNet" / "raw" / "wordnet30.npz"
+        raise UserError(f"{name} is read from the folder that AFGRL_DATA or --data-dir names, and neither is set.")
+    files = sorted((folder / name / "raw").glob("*.npz"))
+    if len(files) != 1:
+        raise UserError(f"The folder {str(folder / name / 'raw')!r} must have one .npz file, but has {len(files)}.")
+    return files[0]
 
 
 def save_npz_graph(file: Path, graph: Graph, y: np.ndarray) -> None:
