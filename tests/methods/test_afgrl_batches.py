@@ -138,10 +138,17 @@ def test_another_graph_is_embedded_with_the_projection_of_the_training_graph(sma
     method = state.method
     first = method.embed(inputs)
     fitted = method.projection.clone()
-    other = communities(seed=5)
-    method.embed_graph(other)
-    assert torch.equal(method.projection, fitted)
+    same_edges = Graph(torch.randn(small_graph.x.shape, generator=state.rng), small_graph.edge_index)
+    for other in (communities(seed=5), same_edges):
+        method.embed_graph(other)
+        assert torch.equal(method.projection, fitted)
     assert torch.allclose(method.embed_graph(small_graph), first, atol=1e-5)
+
+
+def test_a_graph_can_be_embedded_before_the_training_graph(small_graph):
+    state, inputs = start_run("afgrl", small_graph, steps=2, skip="svd")
+    training_loop(state, inputs)
+    assert state.method.embed_graph(communities(seed=5)).any()
 
 
 def test_the_vectors_of_old_nodes_hardly_move_when_a_node_is_added(small_graph):

@@ -67,8 +67,7 @@ class BatchInputs:
     x: Tensor  # [n, f] dense or CSR
     adjacency: Tensor  # [n, n] CSR: S
     edges: Tensor  # [e] int64, from positives.edge_keys
-    fingerprint: int  # of the graph
-    computed: dict[str, Any] = field(default_factory=dict)
+    computed: dict[str, Any] = field(default_factory=dict)  # "trained_on": the projection is fitted to this graph
 
 
 class AFGRLMethod(Method):
@@ -79,7 +78,6 @@ class AFGRLMethod(Method):
     settings_class = AFGRLSettings
     settings: AFGRLSettings
     projection: Tensor  # [columns of all parts of the embedding, n_components]
-    fitted_to: Tensor  # [] int64, fingerprint of the graph that the projection follows
 
     def __init__(self, settings: AFGRLSettings, size: Size, rng: torch.Generator) -> None:
         super().__init__(settings, size, rng)
@@ -99,7 +97,6 @@ class AFGRLMethod(Method):
             parts = 2 if settings.skip == "svd+ppr" else 1
             n_columns = width + parts * min(settings.n_components, self.spectral.width)
             self.register_buffer("projection", torch.zeros(n_columns, settings.n_components))
-            self.register_buffer("fitted_to", torch.tensor(-1))
         self.pairs: Pairs | None = None  # candidates and positives of the last refresh
         self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss
         self.pull: Pull | None = None  # in batches: what the targets of the last refresh contribute to the loss
@@ -114,7 +111,7 @@ class AFGRLMethod(Method):
         if not self.settings.in_batches:
             return Inputs(propagate(graph, self.settings.n_hops), edge_keys(graph))
         adjacency = gcn_norm(graph)
-        inputs = BatchInputs(graph.x, adjacency, edge_keys(graph), graph.fingerprint)
+        inputs = BatchInputs(graph.x, adjacency, edge_keys(graph))
         if self.settings.input != "svd":
             n_hops = self.settings.n_hops if self.settings.input == "features" else None
             inputs.computed["table"] = row_table(graph, adjacency, n_hops)
@@ -133,8 +130,7 @@ class AFGRLMethod(Method):
         sample = Propagated(table.rows(rows), inputs.adjacency)
         calibrate(self.target, sample)
         calibrate(self.predictor, calibrate(self.encoder, sample))
-        if self.settings.skip != "none":
-            self.fitted_to.fill_(inputs.fingerprint)
+        inputs.computed["trained_on"] = True
 
     def loss(self, inputs: Inputs | BatchInputs, rng: torch.Generator) -> Tensor:
         if isinstance(inputs, BatchInputs):
@@ -244,7 +240,8 @@ class AFGRLMethod(Method):
         untrained = self._untrained(inputs)
         trained = len(untrained) ** 0.5 * F.normalize(h)  # counts as much as all untrained parts together
         parts = torch.cat([trained, *untrained], dim=1)
-        if int(self.fitted_to) == inputs.fingerprint:  # other graphs use the projection of the training graph
+        # Other graphs are embedded with the projection of the training graph, unless that was never embedded.
+        if "trained_on" in inputs.computed or not self.projection.any():
             self.projection.copy_(
                 leading_eigenvectors(gram_matrix(parts.split(CALIBRATION_ROWS)), len(self.projection.T))
             )
