@@ -59,3 +59,7 @@ def test_sizes_must_agree():
         nearest_in_clusters(
             torch.eye(3), torch.eye(4), 1, torch.zeros(3, dtype=torch.int64), torch.eye(3), diagonal="keep"
         )
+    with pytest.raises(UserError, match=r"their shapes are \(3, 3\), \(3, 3\), \(3, 1\)"):
+        nearest_in_clusters(
+            torch.eye(3), torch.eye(3), 1, torch.zeros(3, 1, dtype=torch.int64), torch.eye(3), diagonal="keep"
+        )

@@ -26,11 +26,15 @@ def monitor(vectors, last=5):
 
 
 def test_by_hand():
-    own, method = monitor([[1.0, 0.0], [0.0, 1.0]])
+    own, method = monitor([[1.0, 0.0], [0.0, 1.0]] * 2)
     # The mean unit vector is (.5, .5); the covariance has one direction.
     assert own.statistics() == {"spread": pytest.approx(0.5), "rank": pytest.approx(1.0), "drift": pytest.approx(0.0)}
     method.vectors = -method.vectors
     assert own.statistics()["drift"] == pytest.approx(2.0)
+
+
+def test_the_rank_does_not_depend_on_the_spread():
+    assert monitor([[1.0, 0.0], [1.0, 0.01]])[0].statistics()["rank"] == pytest.approx(1.0)
 
 
 def test_equal_vectors_have_no_spread():
