@@ -33,7 +33,7 @@ def small_settings(name, graph, **settings):
     cls = method_class(name)
     labels = cls.label_settings(N_CLASSES, N_SPLITS) if cls.needs_labels else {}
     fields = set(cls.settings_class.model_fields) - (set() if cls.trains else {"epochs"})
-    if "steps" in fields:  # of a method that trains in full batches or in batches
+    if cls.supports_batches:
         settings = in_batches(settings) if "steps" in settings else settings | {"batch_size": 0}
     layers = ({key: value for key, value in layer.items() if key in fields} for layer in (SMALL, settings))
     return resolve(cls.settings_class, *layers, labels, graph=graph)

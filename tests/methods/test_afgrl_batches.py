@@ -11,8 +11,9 @@ from torch.nn import functional as F
 from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.methods.base import Size
-from afgrl.methods.parts.spectral import neighbor_mean
+from afgrl.methods.parts.positives import neighbor_mean
 from afgrl.ops.pair_loss import positive_pair_loss, pull_of
+from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.train.cuda_graph import eager_step
 from afgrl.train.loop import training_loop
 from tests.conftest import communities
@@ -168,3 +169,13 @@ def test_statistics_during_training_read_the_trained_vectors_of_some_nodes(small
     rows = torch.tensor([4, 0])
     expected = state.method._encode_all(state.method.encoder, inputs)[rows]
     assert torch.allclose(state.method.sample(inputs, rows), expected, atol=1e-6)
+
+
+def test_the_mean_of_the_neighbors_equals_a_loop(rng):
+    graph = communities()
+    t = torch.randn(graph.n, 5, generator=rng)
+    unit, expected = F.normalize(t), []
+    for node in range(graph.n):
+        neighbors = graph.edge_index[1][graph.edge_index[0] == node].tolist()
+        expected.append(F.normalize(unit[[node, *neighbors]].mean(0), dim=0))
+    assert torch.allclose(neighbor_mean(t, gcn_norm(graph)), torch.stack(expected), atol=1e-6)

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from afgrl.graph import Graph
 from afgrl.methods.parts import spectral
-from afgrl.methods.parts.spectral import SpectralFeatures, neighbor_mean, pagerank_average
+from afgrl.methods.parts.spectral import SpectralFeatures, pagerank_average
 from afgrl.ops.propagation.adjacency import gcn_norm
 from tests.conftest import communities
 
@@ -54,16 +54,6 @@ def test_many_features_are_first_projected_onto_their_own_directions(monkeypatch
 
 def test_a_width_beyond_the_number_of_columns_is_cut():
     assert SpectralFeatures(3, 512).width == 12
-
-
-def test_the_mean_of_the_neighbors_equals_a_loop(rng):
-    graph = communities()
-    t = torch.randn(graph.n, 5, generator=rng)
-    unit, expected = F.normalize(t), []
-    for node in range(graph.n):
-        neighbors = graph.edge_index[1][graph.edge_index[0] == node].tolist()
-        expected.append(F.normalize(unit[[node, *neighbors]].mean(0), dim=0))
-    assert torch.allclose(neighbor_mean(t, gcn_norm(graph)), torch.stack(expected), atol=1e-6)
 
 
 def test_pagerank_by_hand():

@@ -84,7 +84,7 @@ def _bench_methods(
 
 def _resolve(method: str, recipe_name: str, settings: dict[str, Any], dataset: Dataset) -> Settings:
     # An epoch is a step on all rows; a recipe that trains in batches is measured with the sizes it has in full batches.
-    full = {"batch_size": 0} if "steps" in method_class(method).settings_class.model_fields else {}
+    full = {"batch_size": 0} if method_class(method).supports_batches else {}
     return RunSpec(dataset.name, method, recipe_name, full | settings).resolved(dataset)[1]
 
 

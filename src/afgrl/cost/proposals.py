@@ -19,9 +19,10 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         scores = f"accuracy {self.accuracy:+.2f}, Sim@5 {self.similarity:+.2f} points"
-        return f"{scores} ({self.what}, mean of {self.n_graphs} graphs)"
+        return f"{scores} ({self.what}, mean of {self.n_graphs} graphs, earlier default settings)"
 
 
+# From session 3 of results/default-exploration.json, which is an earlier state of the default settings.
 # Each graph was trained once with each setting, on one H200; accuracy is that of a ridge classifier. Another seed
 # changes a graph's accuracy by .16 and its Sim@5 by .28 points (standard deviation over ten graphs), so a mean over ten
 # graphs is uncertain by .05 and .09, one over two graphs by .11 and .20. Sparse features: ACM, BlogCatalog, CiteSeer,

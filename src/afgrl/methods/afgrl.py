@@ -29,9 +29,10 @@ from afgrl.methods.parts.positives import (
     candidate_pairs,
     edge_keys,
     filter_pairs,
+    neighbor_mean,
     same_cluster_pairs,
 )
-from afgrl.methods.parts.spectral import SpectralFeatures, neighbor_mean, pagerank_average
+from afgrl.methods.parts.spectral import SpectralFeatures, pagerank_average
 from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_update
 from afgrl.ops.kmeans import random_rows, run_kmeans
 from afgrl.ops.pair_filter import GLOBAL, LOCAL
@@ -74,6 +75,7 @@ class AFGRLMethod(Method):
     """An online encoder with a predictor, and a target encoder that is the EMA of the online encoder."""
 
     name = "afgrl"
+    supports_batches = True
     capturable = True
     settings_class = AFGRLSettings
     settings: AFGRLSettings

@@ -37,6 +37,7 @@ class Method(nn.Module, ABC):
     trains: ClassVar[bool] = True  # False: the vectors follow from the graph without training
     needs_labels: ClassVar[bool] = False  # True: it learns from the labels passed to ``attach_labels``
     inductive: ClassVar[bool] = True  # False: it embeds only the nodes of the graph it was trained on
+    supports_batches: ClassVar[bool] = False  # True: batch_size and steps, or batch_size=0 and epochs for full batches
     capturable: ClassVar[bool] = False  # True: a training step can be captured in a CUDA graph
     decoupled_decay: ClassVar[bool] = True  # AdamW; False: Adam with L2 regularization
 

@@ -110,7 +110,7 @@ def _quick_settings(method: str) -> tuple[tuple[str, int], ...]:
     cls = method_class(method)
     fields = cls.settings_class.model_fields
     quick = {name: value for name, value in QUICK_SETTINGS.items() if cls.trains and name in fields}
-    if "steps" in fields:  # full batches are as quick as batches on the small graphs of a quick call
+    if cls.supports_batches:  # full batches are as quick as batches on the small graphs of a quick call
         quick["batch_size"] = 0
     return tuple(quick.items())
 

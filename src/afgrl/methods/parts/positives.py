@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from afgrl.graph import Graph
 from afgrl.ops.dispatch import Precision
@@ -102,3 +103,14 @@ def same_cluster_pairs(clusters: Tensor, include_self: bool) -> Pairs:
     src, dst = torch.cat(blocks).T.contiguous()
     kind = torch.full_like(src, GLOBAL, dtype=torch.uint8)
     return Pairs(src, dst, kind, torch.ones_like(kind, dtype=torch.bool))
+
+
+def neighbor_mean(t: Tensor, adjacency: Tensor) -> Tensor:
+    """The direction of the mean of ``u(t_j)`` over the node itself and its neighbors j: unit rows, [n, d].
+
+    S = D^-1/2 (A + I) D^-1/2, so ``S D^1/2`` is A + I with scaled rows, and D is one over S's diagonal.
+    """
+    column = adjacency.col_indices()
+    row = torch.repeat_interleave(adjacency.crow_indices().diff(), output_size=len(column))
+    scale = adjacency.values()[row == column].rsqrt().unsqueeze(1)  # [n, 1], as every node has a self-loop
+    return F.normalize(adjacency @ (scale * F.normalize(t)))

@@ -73,16 +73,5 @@ def pagerank_average(v: Tensor, adjacency: Tensor) -> Tensor:
     return h
 
 
-def neighbor_mean(t: Tensor, adjacency: Tensor) -> Tensor:
-    """The direction of the mean of ``u(t_j)`` over the node itself and its neighbors j: unit rows, [n, d].
-
-    S = D^-1/2 (A + I) D^-1/2, so ``S D^1/2`` is A + I with scaled rows, and D is one over S's diagonal.
-    """
-    column = adjacency.col_indices()
-    row = torch.repeat_interleave(adjacency.crow_indices().diff(), output_size=len(column))
-    scale = adjacency.values()[row == column].rsqrt().unsqueeze(1)  # [n, 1], as every node has a self-loop
-    return F.normalize(adjacency @ (scale * F.normalize(t)))
-
-
 def _dense_on_gpu(x: Tensor) -> Tensor:
     return x.to_dense() if x.is_cuda else x
