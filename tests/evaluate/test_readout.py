@@ -1,13 +1,16 @@
-"""The clustering readout is what its equation says, and removes noise that differs between neighbors."""
+"""The clustering readout is what its equations say, and removes noise that differs between neighbors."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import normalized_mutual_info_score
 
+from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.errors import UserError
-from afgrl.evaluate import cluster_scores, clustering_readout, readout
+from afgrl.evaluate import cluster_scores, clustering_readout, readout, smoothed_directions
+from afgrl.evaluate.readout import neighbor_information
 from afgrl.graph import Graph
 from afgrl.ops.propagation.adjacency import gcn_norm
 
@@ -20,44 +23,87 @@ def random_case(n: int = 60, width: int = 24, seed: int = 0) -> tuple[torch.Tens
     return torch.from_numpy(z.astype(np.float32)), gcn_norm(graph)
 
 
-def brute_force(z: torch.Tensor, adjacency: torch.Tensor, n_directions: int) -> np.ndarray:
-    """The same in float64, by a complete singular value decomposition."""
+def brute_force(z: torch.Tensor, adjacency: torch.Tensor) -> np.ndarray:
+    """All directions in float64, by a complete singular value decomposition."""
     vectors, s = z.double().numpy(), adjacency.to_dense().double().numpy()
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     h = vectors
-    for _ in range(10):
-        h = 0.85 * s @ h + 0.15 * vectors
+    for _ in range(20):
+        h = 0.95 * s @ h + 0.05 * vectors
     table = np.hstack([part / np.linalg.norm(part, axis=1, keepdims=True) for part in (vectors, h)])
     u, values, _ = np.linalg.svd(table, full_matrices=False)
-    return u[:, :n_directions] * values[:n_directions]
+    return u * values
 
 
-@pytest.mark.parametrize("n_directions", [1, 5])
-def test_it_equals_a_singular_value_decomposition_in_float64(n_directions: int) -> None:
+def test_directions_equal_a_singular_value_decomposition_in_float64() -> None:
     z, adjacency = random_case()
-    found = clustering_readout(z, adjacency, n_directions).numpy()
-    expected = brute_force(z, adjacency, n_directions)
-    assert found.shape == (60, n_directions)
-    # Inner products do not depend on signs. Rounding of a float32 Gram matrix: about 1e-6 of its largest entry.
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
-    # Directions are ordered by their singular values, which are their scales.
-    np.testing.assert_allclose(np.linalg.norm(found, axis=0), np.linalg.norm(expected, axis=0), rtol=1e-4)
+    found, expected = smoothed_directions(z, adjacency).numpy(), brute_force(z, adjacency)
+    assert found.shape == (60, 48)
+    for columns in (1, 5, 48):  # inner products do not depend on signs; float32 rounds by about 1e-6 of the largest
+        a, b = found[:, :columns], expected[:, :columns]
+        np.testing.assert_allclose(a @ a.T, b @ b.T, atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=0)[:20], np.linalg.norm(expected, axis=0)[:20], rtol=1e-4)
 
 
-def test_it_has_64_directions_or_all_of_fewer() -> None:
-    z, adjacency = random_case(n=150, width=50)
-    assert clustering_readout(z, adjacency).shape == (150, 64)
-    few = clustering_readout(z[:, :8], adjacency)
-    assert few.shape == (150, 16)
-    assert torch.linalg.vector_norm(few, dim=1) == pytest.approx(2**0.5)  # a rotation of two unit rows loses nothing
+def test_there_are_at_most_256_directions() -> None:
+    z, adjacency = random_case(n=300, width=200)
+    assert smoothed_directions(z, adjacency).shape == (300, 256)
 
 
-def test_wide_vectors_need_no_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_and_sparse_vectors_are_projected_first(monkeypatch: pytest.MonkeyPatch) -> None:
     z, adjacency = random_case()
-    expected = clustering_readout(z, adjacency, 4)
-    monkeypatch.setattr(readout, "MAX_GRAM_WIDTH", 47)
-    monkeypatch.setattr(readout, "gram_matrix", None)
-    found = clustering_readout(z, adjacency, 4)
-    assert (found @ found.T).numpy() == pytest.approx((expected @ expected.T).numpy(), abs=1e-3)  # three iterations
+    z = torch.where(z.abs() < 0.3, 0.0, z)
+    expected = smoothed_directions(z, adjacency)
+    monkeypatch.setattr(readout, "MAX_WIDTH", 23)  # of 24: the direction that is lost is the shortest
+    sparse = csr_from_scipy(csr_to_scipy(z.to_sparse_csr()))
+    for vectors in (z, sparse):
+        found = smoothed_directions(vectors, adjacency)
+        assert found.shape == (60, 46)
+        assert (found @ found.T).numpy() == pytest.approx((expected @ expected.T).numpy(), abs=0.02)
+
+
+def test_neighbor_information_is_the_normalized_mutual_information_over_edges() -> None:
+    draw = np.random.default_rng(0)
+    source, target = draw.integers(50, size=(2, 200))
+    graph = Graph(np.ones((50, 1), dtype=np.float32), np.stack([source, target]))
+    adjacency, labels = gcn_norm(graph), torch.from_numpy(draw.integers(4, size=50))
+    source, target = graph.edge_index.numpy()[:, graph.edge_index[0] != graph.edge_index[1]]
+    expected = normalized_mutual_info_score(labels.numpy()[source], labels.numpy()[target])
+    assert neighbor_information(labels, adjacency) == pytest.approx(expected, abs=1e-9)
+
+
+def test_neighbor_information_is_0_for_one_cluster_and_1_for_separate_parts() -> None:
+    pairs = np.arange(10).reshape(2, 5)
+    adjacency = gcn_norm(Graph(np.ones((10, 1), dtype=np.float32), pairs))
+    assert neighbor_information(torch.zeros(10, dtype=torch.int64), adjacency) == 0
+    assert neighbor_information(torch.arange(10) % 5, adjacency) == pytest.approx(1)
+    no_edges = gcn_norm(Graph(np.ones((10, 1), dtype=np.float32), pairs[:, :0]))
+    assert neighbor_information(torch.arange(10) % 5, no_edges) == 0
+
+
+@pytest.mark.parametrize("first_is_better", [True, False])
+def test_the_scaling_with_more_information_about_neighbors_is_taken(
+    first_is_better: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z, adjacency = random_case(n=300, width=60)
+    directions = smoothed_directions(z, adjacency)
+    informations = iter([0.6, 0.5] if first_is_better else [0.5, 0.6])
+    monkeypatch.setattr(readout, "neighbor_information", lambda labels, adjacency: next(informations))
+    found = clustering_readout(directions, adjacency, 5)
+    if first_is_better:
+        assert torch.equal(found, directions[:, :64])
+    else:
+        lengths = torch.linalg.vector_norm(directions, dim=0)[:20]
+        assert found.shape == (300, 20)
+        assert torch.linalg.vector_norm(found, dim=0).numpy() == pytest.approx(lengths.sqrt().numpy(), rel=1e-5)
+        assert torch.nn.functional.cosine_similarity(found, directions[:, :20], dim=0).min() > 0.9999
+
+
+def test_few_clusters_have_16_evened_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    z, adjacency = random_case()
+    informations = iter([0.0, 1.0])
+    monkeypatch.setattr(readout, "neighbor_information", lambda labels, adjacency: next(informations))
+    assert clustering_readout(smoothed_directions(z, adjacency), adjacency, 3).shape == (60, 16)
 
 
 def test_it_finds_groups_that_noise_hides_from_the_vectors() -> None:
@@ -66,10 +112,10 @@ def test_it_finds_groups_that_noise_hides_from_the_vectors() -> None:
     linked = draw.random((240, 240)) < np.where(y[:, None] == y, 0.1, 0.002)
     graph = Graph(np.ones((240, 1), dtype=np.float32), np.stack(np.triu(linked, 1).nonzero()))
     z = np.eye(4, 100)[y] + 0.4 * draw.normal(size=(240, 100))
-    vectors = torch.from_numpy(z.astype(np.float32))
+    vectors, adjacency = torch.from_numpy(z.astype(np.float32)), gcn_norm(graph)
     nmi = [
         np.mean(cluster_scores(x, y, torch.Generator().manual_seed(0), n_fits=3, n_init=10)["nmi"])
-        for x in (vectors, clustering_readout(vectors, gcn_norm(graph)))
+        for x in (vectors, clustering_readout(smoothed_directions(vectors, adjacency), adjacency, 4))
     ]
     assert nmi[0] < 0.5
     assert nmi[1] > 0.9
@@ -77,18 +123,20 @@ def test_it_finds_groups_that_noise_hides_from_the_vectors() -> None:
 
 def test_the_same_vectors_give_the_same_bits() -> None:
     z, adjacency = random_case(n=150, width=100)
-    assert torch.equal(clustering_readout(z, adjacency, 4), clustering_readout(z, adjacency, 4))
+    found = [clustering_readout(smoothed_directions(z, adjacency), adjacency, 4) for _ in range(2)]
+    assert torch.equal(*found)
 
 
 def test_zero_vectors_are_accepted() -> None:
     z, adjacency = random_case()
-    assert torch.isfinite(clustering_readout(torch.zeros_like(z), adjacency)).all()
+    directions = smoothed_directions(torch.zeros_like(z), adjacency)
+    assert torch.isfinite(clustering_readout(directions, adjacency, 3)).all()
 
 
 def test_invalid_vectors_are_rejected() -> None:
     z, adjacency = random_case()
     with pytest.raises(UserError, match=r"their shapes are \(59, 24\) and \(60, 60\)"):
-        clustering_readout(z[1:], adjacency)
+        smoothed_directions(z[1:], adjacency)
     z[3, 3] = torch.nan
     with pytest.raises(UserError, match="NaN or infinite"):
-        clustering_readout(z, adjacency)
+        smoothed_directions(z, adjacency)

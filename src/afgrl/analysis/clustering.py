@@ -13,15 +13,15 @@ from torch.nn import functional as F
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
 from afgrl.errors import UserError
-from afgrl.evaluate import clustering_readout
-from afgrl.ops.kmeans import run_kmeans
+from afgrl.evaluate import clustering_readout, smoothed_directions
+from afgrl.evaluate.readout import N_DIRECTIONS
+from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
 
 BY_MODULARITY, BY_USER = "modularity on the nearest-neighbor graph", "user"  # what chose the number of clusters
 READOUT, PLAIN = "clustering readout", "embedding"  # what was clustered
 SAMPLE_SIZE = 3_000  # rows on which numbers of clusters are compared
-INIT_SIZE = 10_000  # rows from which k-means computes its initial centers
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +64,20 @@ def cluster_vectors(
     rows.
     """
     _check(vectors, k)
-    table = torch.from_numpy(np.asarray(vectors, dtype=np.float32))
-    x = F.normalize(table if adjacency is None else clustering_readout(table, adjacency))
+    x = torch.from_numpy(np.asarray(vectors, dtype=np.float32))
+    if adjacency is not None:
+        x = smoothed_directions(x, adjacency)
     generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(x), generator=generator)
-    tried = best_modularities(x[order[:SAMPLE_SIZE]], generator) if k is None else {}
+    tried: dict[int, float] = {}
+    if k is None:
+        rows = torch.randperm(len(x), generator=generator)[:SAMPLE_SIZE]
+        columns = slice(None) if adjacency is None else slice(N_DIRECTIONS)
+        tried = best_modularities(F.normalize(x[rows, columns]), generator)
     n_clusters = fewest_clusters(tried) if k is None else k
-    sample = x[order[: max(INIT_SIZE, 5 * n_clusters)]]
-    starts = run_kmeans(sample, n_clusters, n_restarts=10, n_iters=50, generator=generator, init="k-means++")
-    best_starts = starts.inertia.argsort()[:2]
-    result = run_kmeans(x, n_clusters, centers=starts.centers[best_starts], n_iters=30)
-    labels = _number_by_size(result.labels[int(result.inertia.argmin())].numpy())
+    if adjacency is not None:
+        x = clustering_readout(x, adjacency, n_clusters, seed)
+    clusters = sampled_kmeans(F.normalize(x), n_clusters, generator)
+    labels = _number_by_size(clusters.numpy())
     criterion = BY_USER if k is not None else BY_MODULARITY
     return Clustering(labels, int(labels.max()) + 1, criterion, tuple(sorted(tried.items())))
 

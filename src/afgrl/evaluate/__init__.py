@@ -12,7 +12,7 @@ from afgrl.evaluate.protocols import (
     select_best_epochs,
     select_labeled,
 )
-from afgrl.evaluate.readout import clustering_readout
+from afgrl.evaluate.readout import clustering_readout, smoothed_directions
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
 
@@ -31,4 +31,5 @@ __all__ = [
     "select_best_epochs",
     "select_labeled",
     "similarity_scores",
+    "smoothed_directions",
 ]

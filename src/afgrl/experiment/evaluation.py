@@ -11,6 +11,7 @@ from torch import Tensor
 from afgrl.config import resolve
 from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset
+from afgrl.data.splits import Splits
 from afgrl.errors import UserError
 from afgrl.evaluate import (
     clustering_readout,
@@ -19,6 +20,7 @@ from afgrl.evaluate import (
     scores_to_json,
     select_best_epochs,
     select_labeled,
+    smoothed_directions,
 )
 from afgrl.experiment.periodic import first_splits
 from afgrl.methods import method_class
@@ -29,8 +31,6 @@ from afgrl.runs.folder import EVALUATIONS, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.state import initial_state
 
-# Baselines that are tables of features: sparse, or too wide for the clustering readout.
-FEATURE_TABLES = ("hops", "raw")
 SVD_COMPONENTS = 512  # the most for the baselines svd and ppr: the default of both methods
 
 
@@ -42,17 +42,11 @@ def evaluate_run(
     y, stored_splits = run.labels()
     if y is None or stored_splits is None:
         raise UserError(f"The run {str(run.path)!r} has no labels, so it cannot be evaluated.")
-    rows, y, splits = select_labeled(y, stored_splits)
-    splits = first_splits(splits, spec.evaluation)
-
+    splits = first_splits(stored_splits, spec.evaluation)
     adjacency = gcn_norm(run.edges().to(device))
 
-    def last_epoch(embedding: Tensor, *, with_readout: bool = True) -> dict[str, Any]:
-        embedding = embedding.to(device)
-        # The readout averages over all nodes; only then are those without labels dropped.
-        readout = _rows(clustering_readout(embedding, adjacency), rows) if with_readout else None
-        n_fits = spec.evaluation.n_fits
-        return scores_to_json(evaluate_last_epoch(_rows(embedding, rows), y, splits, n_fits=n_fits, readout=readout))
+    def last_epoch(embedding: Tensor) -> dict[str, Any]:
+        return last_epoch_scores(embedding.to(device), adjacency, y, splits, spec.evaluation.n_fits)
 
     scores: dict[str, Any] = {
         "dataset": run.data()["name"],
@@ -69,18 +63,28 @@ def evaluate_run(
         scores["best-epoch"] = scores_to_json(select_best_epochs(evaluations))
     predictions = run.predictions()
     if predictions is not None:  # a supervised method has its own classifier
-        own = scores_to_json(evaluate_predictions(predictions[: len(splits), rows], y, splits))
+        rows, labels, own_splits = select_labeled(y, splits)
+        own = scores_to_json(evaluate_predictions(predictions[: len(splits), rows], labels, own_splits))
         for protocol in ("last-epoch", "best-epoch"):
             if scores[protocol]:
                 scores[protocol]["classification"] = own["classification"]
     if baselines:
         untrained = untrained_embeddings(spec, run.dataset(data_dir), device)
-        scores["baselines"] = {
-            name: last_epoch(embedding, with_readout=name not in FEATURE_TABLES)
-            for name, embedding in untrained.items()
-        }
+        scores["baselines"] = {name: last_epoch(embedding) for name, embedding in untrained.items()}
     run.save_scores(scores)
     return scores
+
+
+def last_epoch_scores(
+    embedding: Tensor, adjacency: Tensor, y: np.ndarray, splits: Splits, n_fits: int
+) -> dict[str, Any]:
+    """The scores of one embedding of all nodes in the last-epoch protocol; a label of -1 means none."""
+    rows, labels, splits = select_labeled(y, splits)
+    # The readout averages over all nodes; only then are those without labels dropped.
+    readout = clustering_readout(smoothed_directions(embedding, adjacency), adjacency, int(labels.max()) + 1)
+    return scores_to_json(
+        evaluate_last_epoch(_rows(embedding, rows), labels, splits, n_fits=n_fits, readout=_rows(readout, rows))
+    )
 
 
 def untrained_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:

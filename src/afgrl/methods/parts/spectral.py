@@ -65,11 +65,11 @@ class SpectralFeatures(nn.Module):
         return [F.normalize(block) for block in blocks]
 
 
-def pagerank_average(v: Tensor, adjacency: Tensor) -> Tensor:
-    """Ten steps of ``h ← .85 S h + .15 v`` from ``h = v``: [n, d]."""
+def pagerank_average(v: Tensor, adjacency: Tensor, teleport: float = TELEPORT, n_steps: int = PPR_STEPS) -> Tensor:
+    """Ten steps of ``h ← .85 S h + .15 v`` from ``h = v``, by default: [n, d]."""
     h = v
-    for _ in range(PPR_STEPS):
-        h = torch.lerp(adjacency @ h, v, TELEPORT)
+    for _ in range(n_steps):
+        h = torch.lerp(adjacency @ h, v, teleport)
     return h
 
 

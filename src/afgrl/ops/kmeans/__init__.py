@@ -14,7 +14,9 @@ from afgrl.ops.kmeans.cpu import lloyd_cpu
 from afgrl.ops.kmeans.init import plus_plus_rows, random_rows
 from afgrl.ops.kmeans.reference import KMeansResult, lloyd_reference, lloyd_until_converged
 
-__all__ = ["KMeansResult", "random_rows", "run_kmeans"]
+__all__ = ["KMeansResult", "random_rows", "run_kmeans", "sampled_kmeans"]
+
+SAMPLE_SIZE = 10_000  # rows from which ``sampled_kmeans`` computes its initial centers
 
 
 def run_kmeans(
@@ -59,3 +61,13 @@ def run_kmeans(
         return lloyd_triton(x, centers, n_iters, unit=unit, precision=precision)
     lloyd = lloyd_cpu if is_fast() and not x.is_cuda else lloyd_reference
     return lloyd(x, centers, n_iters, unit=unit, precision=precision)
+
+
+def sampled_kmeans(x: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
+    """The clusters of one good fit on many rows: [n]. Ten restarts of k-means++ run on a sample of the rows, and the
+    best two continue on all of them."""
+    order = torch.randperm(len(x), generator=generator, device=generator.device)
+    sample = x[order[: max(SAMPLE_SIZE, 5 * n_clusters)]]
+    starts = run_kmeans(sample, n_clusters, n_restarts=10, n_iters=50, generator=generator, init="k-means++")
+    result = run_kmeans(x, n_clusters, centers=starts.centers[starts.inertia.argsort()[:2]], n_iters=30)
+    return result.labels[int(result.inertia.argmin())]
