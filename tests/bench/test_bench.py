@@ -6,11 +6,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from afgrl.bench import DATASETS, _load, run_bench, stages
+from afgrl.bench import DATASETS, _load, default, run_bench, stages
 from afgrl.bench.measure import implementation
 from afgrl.cli.entry_point import app
+from afgrl.config import resolve
 from afgrl.errors import AfgrlError
 from afgrl.methods import dgi
+from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.ops.dispatch import is_fast
 
 QUICK = {"n_components": 32, "predictor_width": 32, "n_clusters": 10, "kmeans_iters": 2}
@@ -145,3 +147,45 @@ def test_a_synthetic_graph_has_the_labels_and_splits_of_its_benchmark(tmp_path, 
 
 def test_the_five_datasets_of_the_paper_are_measured_by_default():
     assert set(DATASETS) == {"photo", "computers", "wikics", "cs", "physics"}
+
+
+def test_the_default_is_timed_beside_full_batches_and_dgi(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "bench.json"
+    answer = afgrl("bench", "--default", "--datasets", "demo", "--device", "cpu", "--out", file)
+    assert answer.exit_code == 0, answer.stderr
+    (row,) = json.loads(file.read_text())["default"]
+    assert row["seconds"] == pytest.approx(row["preparation"] + row["training"] + row["embedding"])
+    assert row["full_batch_ratio"] == pytest.approx(row["full_batch_seconds"] / row["seconds"])
+    assert row["dgi_ratio"] == pytest.approx(row["dgi_seconds"] / row["seconds"])
+    assert f"{row['full_batch_ratio']:.1f}" in answer.stdout
+    assert f"{row['seconds']:.2f}" not in answer.stdout  # absolute times of a CPU mean little
+
+
+def test_full_batches_are_extrapolated_to_all_epochs(monkeypatch):
+    """Twice the refresh interval is measured, so that a whole run of 100 epochs takes ten times as long."""
+    asked = []
+
+    def seconds(graph, device, **settings):
+        asked.append(settings)
+        return {"all": 3.0 + 0.5 * settings["epochs"]}
+
+    monkeypatch.setattr(default, "afgrl_seconds", seconds)
+    graph = _load("demo", None)[0].graph
+    epochs = resolve(AFGRLSettings, {"batch_size": 0}, graph=graph).epochs
+    assert default._full_batch_seconds(graph, torch.device("cpu")) == pytest.approx(3 + 0.5 * epochs)
+    assert asked == [{"epochs": 0}, {"epochs": 10}]
+
+
+def test_features_too_large_to_be_dense_leave_dgi_out(monkeypatch):
+    monkeypatch.setattr(default, "DGI_BYTES", 1000)
+    monkeypatch.setattr(default, "afgrl_seconds", lambda graph, device, **settings: {"training": 2.0})
+    found = default.default_times(_load("demo", None)[0].graph, torch.device("cpu"))
+    assert (found["dgi_seconds"], found["dgi_ratio"], found["full_batch_ratio"]) == (None, None, 1.0)
+
+
+@pytest.mark.parametrize("other", [["--methods", "dgi"], ["--set", "steps=3"]])
+def test_the_default_takes_no_other_settings(other):
+    answer = afgrl("bench", "--default", *other)
+    assert answer.exit_code != 0
+    assert "takes no --methods and no --set" in answer.stderr

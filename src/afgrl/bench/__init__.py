@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from afgrl.bench.default import default_times
 from afgrl.bench.epochs import Disagreement, compare
 from afgrl.bench.stages import AFGRLBench
 from afgrl.config import Settings
@@ -22,6 +23,7 @@ from afgrl.runs.environment import current_environment
 from afgrl.runs.spec import RunSpec
 
 DATASETS = ("photo", "computers", "wikics", "cs", "physics")
+DEFAULT_DATASETS = ("photo", "computers", "cs", "physics", "pubmed")
 Message = Callable[[str], None]
 
 
@@ -62,6 +64,23 @@ def run_bench(
     return answer
 
 
+def bench_default(
+    datasets: Sequence[str],
+    device: torch.device,
+    *,
+    data_dir: str | None = None,
+    message: Message = lambda sentence: None,
+) -> dict[str, Any]:
+    """Time from a graph in memory to its vectors with the default settings, beside full batches and DGI."""
+    answer: dict[str, Any] = current_environment(device) | {"default": []}
+    for name in datasets:
+        dataset, origin = _load(name, data_dir)
+        message(f"{dataset.name}: the default, full batches and Deep Graph Infomax")
+        times = default_times(dataset.graph, device)
+        answer["default"].append({"dataset": dataset.name, "graph": origin, **times})
+    return answer
+
+
 def _bench_methods(
     datasets: Sequence[str], methods: Sequence[str], device: torch.device, recipe_name: str, data_dir: str | None,
     seconds: float, settings: dict[str, Any], message: Message,
@@ -97,4 +116,4 @@ def _load(name: str, data_dir: str | None) -> tuple[Dataset, str]:
     return Dataset(name, graph, labels, random_splits(graph.n)), "synthetic"
 
 
-__all__ = ["DATASETS", "run_bench"]
+__all__ = ["DATASETS", "DEFAULT_DATASETS", "bench_default", "run_bench"]

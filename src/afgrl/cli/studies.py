@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from afgrl.cli.app import check_folder, command, device_of, split_names, stderr, stdout
 from afgrl.cli.options import DataDir, Device, Json, Quiet, Recipe, Set
-from afgrl.errors import AfgrlError
+from afgrl.errors import AfgrlError, UserError
 
 
 @command
@@ -19,6 +20,13 @@ def bench(
     methods: Annotated[
         str, typer.Option("--methods", help="Time whole epochs of these methods: names separated by commas, or all.")
     ] = "",
+    default: Annotated[
+        bool,
+        typer.Option(
+            "--default",
+            help="Time the default settings from a graph to its vectors, beside full batches and PyG's DGI.",
+        ),
+    ] = False,
     recipe: Recipe = "paper",
     device: Device = "auto",
     seconds: Annotated[float, typer.Option("--seconds", help="Time limit for each measurement.")] = 20.0,
@@ -29,21 +37,27 @@ def bench(
     quiet: Quiet = False,
 ) -> None:
     """Measure the time of an epoch: reference, fast path, and the limit of this device."""
-    from afgrl.bench import DATASETS, run_bench
+    from afgrl.bench import DATASETS, DEFAULT_DATASETS, bench_default, run_bench
     from afgrl.cli import tables
     from afgrl.config import settings_from_assignments
     from afgrl.methods import available_methods
     from afgrl.runs.files import replace_file
 
-    names = split_names(datasets) or list(DATASETS)
+    message: Callable[[str], None] = (lambda sentence: None) if quiet else stderr.print
+    names = split_names(datasets) or list(DEFAULT_DATASETS if default else DATASETS)
     chosen = list(available_methods()) if methods == "all" else split_names(methods)
     if out:
         check_folder(out)
-    answer = run_bench(
-        names, device_of(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds,
-        settings=settings_from_assignments(assignments or []), methods=chosen,
-        message=(lambda sentence: None) if quiet else stderr.print,
-    )  # fmt: skip
+    settings = settings_from_assignments(assignments or [])
+    if default:
+        if chosen or settings:
+            raise UserError("--default measures the default settings of AFGRL: it takes no --methods and no --set.")
+        answer = bench_default(names, device_of(device), data_dir=data_dir, message=message)
+    else:
+        answer = run_bench(
+            names, device_of(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds, settings=settings,
+            methods=chosen, message=message,
+        )  # fmt: skip
     if out:
         replace_file(out, lambda file: file.write_text(json.dumps(answer, indent=1) + "\n"))
     if as_json:

@@ -91,6 +91,8 @@ def clusters(answer: dict[str, Any]) -> Table:
 def bench(answer: dict[str, Any]) -> list[Table]:
     """Epochs and stages. CPU times are shown as ratios only, since they vary between machines and runs."""
     absolute = answer["device"].startswith(("NVIDIA", "AMD"))
+    if "default" in answer:
+        return _default_times(answer, absolute)
     if "methods" in answer:
         return [_method_epochs(answer, absolute)]
     times = ["reference ms", "fast ms", "limit ms"] if absolute else []
@@ -109,6 +111,27 @@ def bench(answer: dict[str, Any]) -> list[Table]:
     for row in answer["stages"]:
         stages.add_row(row["dataset"], row["stage"], *_speeds(row, absolute))
     return [epochs, stages]
+
+
+def _default_times(answer: dict[str, Any], absolute: bool) -> list[Table]:
+    """The parts of the default, in seconds on a GPU and in percent on a CPU, and how much longer others take."""
+    parts = ["preparation", "training", "embedding"]
+    times, ratios = (
+        _table("graph", right=["nodes", *parts, *(["seconds"] if absolute else [])]),
+        _table("graph", right=["full batches", "Deep Graph Infomax"]),
+    )
+    times.title = f"{answer['device']}, torch {answer['versions']['torch']}"
+    times.caption = "From a graph in memory to its vectors, default settings, kernels compiled."
+    ratios.caption = "Times as long as the default; extrapolated from a few epochs. –: features too large to be dense."
+    for row in answer["default"]:
+        name = row["dataset"] + (" *" if row["graph"] == "synthetic" else "")
+        cells = [f"{row[part]:.2f}" if absolute else f"{row[part] / row['seconds']:.0%}" for part in parts]
+        times.add_row(name, f"{row['nodes']:,}", *cells, *([f"{row['seconds']:.2f}"] if absolute else []))
+        others = [row["full_batch_ratio"], row["dgi_ratio"]]
+        ratios.add_row(name, *("–" if ratio is None else f"{ratio:.1f}" for ratio in others))
+    if any(row["graph"] == "synthetic" for row in answer["default"]):
+        times.caption += " *: synthetic graph of that size."
+    return [times, ratios]
 
 
 def _method_epochs(answer: dict[str, Any], absolute: bool) -> Table:
