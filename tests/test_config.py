@@ -10,7 +10,7 @@ from afgrl.methods.deepwalk import DeepWalkSettings
 
 GRAPH = Graph(torch.ones(10, 2), torch.tensor([[0, 1], [1, 2]]))
 # Rings of nodes, below and above the size of a large graph.
-RING = {n: torch.stack([torch.arange(n), torch.arange(n).roll(1)]) for n in (10, LARGE, LARGE + 1)}
+RING = {n: torch.stack([torch.arange(n), torch.arange(n).roll(1)]) for n in (10, 10_000, LARGE, LARGE + 1)}
 
 
 def bag_of_words(n):
@@ -79,24 +79,34 @@ def test_one_hop_is_the_default_for_sparse_features_and_many_neighbors(n, epochs
 @pytest.mark.parametrize(
     ("graph", "expected"),
     [
-        (Graph(torch.ones(LARGE, 1), RING[LARGE]), ("svd", "svd", 1024, 800, 50)),
-        (complete_graphs(7000), ("own", "svd", 512, 300, 50)),
-        (complete_graphs(LARGE + 7), ("own", "svd", 512, 300, 100)),
-        (Graph(bag_of_words(LARGE), RING[LARGE]), ("features", "svd+ppr", 512, 300, 20)),
-        (Graph(bag_of_words(LARGE + 1), RING[LARGE + 1]), ("features", "svd+ppr", 512, 300, 100)),
+        (Graph(torch.ones(LARGE, 1), RING[LARGE]), ("svd", "svd", 512, 1024, 4, 0.2, 800, 50)),
+        (Graph(torch.ones(LARGE + 1, 1), RING[LARGE + 1]), ("svd", "svd", 1024, 1024, 4, 0.2, 800, 100)),
+        (complete_graphs(7000), ("own", "svd", 512, 512, 12, 0.7, 600, 100)),
+        (complete_graphs(LARGE + 7), ("svd", "svd+ppr", 1024, 1024, 12, 0.7, 400, 100)),
+        (Graph(bag_of_words(10_000), RING[10_000]), ("features", "svd+ppr", 512, 512, 12, 0.7, 300, 20)),
+        (Graph(bag_of_words(LARGE), RING[LARGE]), ("features", "svd+ppr", 512, 512, 12, 0.7, 300, 50)),
+        (Graph(bag_of_words(LARGE + 1), RING[LARGE + 1]), ("features", "svd+ppr", 1024, 1024, 12, 0.7, 400, 100)),
     ],
-    ids=["dense", "many neighbors", "many neighbors, large", "few neighbors", "few neighbors, large"],
+    ids=[
+        "dense",
+        "dense, large",
+        "many neighbors",
+        "many neighbors, large",
+        "few neighbors, small",
+        "few neighbors",
+        "few neighbors, large",
+    ],
 )
 def test_defaults_of_batches_follow_the_features_the_degrees_and_the_size(graph, expected):
     settings = resolve(AFGRLSettings, graph=graph)
-    assert (settings.epochs, settings.batch_size, settings.n_components) == (0, 1024, 512)
-    names = ("input", "skip", "encoder_width", "steps", "refresh_every")
+    assert (settings.epochs, settings.batch_size) == (0, 1024)
+    names = ("input", "skip", "n_components", "encoder_width", "n_neighbors", "dropout", "steps", "refresh_every")
     assert tuple(getattr(settings, name) for name in names) == expected
 
 
 def test_small_graphs_take_few_steps():
     steps = [resolve(AFGRLSettings, graph=Graph(torch.ones(n, 1), RING[10])).steps for n in (10, 77, 800, 7000)]
-    assert steps == [30, 30, 100, 800]
+    assert steps == [30, 30, 200, 800]
 
 
 @pytest.mark.parametrize("given", [{"epochs": 3}, {"batch_size": 0}, {"n_layers": 2}, {"epochs": "3", "n_layers": "2"}])
@@ -134,8 +144,9 @@ def test_given_settings_override_those_of_the_graph():
     settings = resolve(AFGRLSettings, {"n_components": 64, "epochs": 7, "n_hops": 3}, graph=graph)
     assert (settings.n_components, settings.predictor_width, settings.epochs, settings.n_hops) == (64, 128, 7, 3)
     assert resolve(AFGRLSettings, {"n_components": 64, "predictor_width": 5}, graph=graph).predictor_width == 5
-    assert resolve(AFGRLSettings, {"n_components": 64}, graph=graph).encoder_width == 128
-    assert resolve(AFGRLSettings, {"n_components": 64, "skip": "none"}, graph=graph).encoder_width == 64
+    smaller = Graph(torch.ones(LARGE, 1), RING[LARGE])
+    assert resolve(AFGRLSettings, {"n_components": 64}, graph=smaller).encoder_width == 128
+    assert resolve(AFGRLSettings, {"n_components": 64, "skip": "none"}, graph=smaller).encoder_width == 64
 
 
 @pytest.mark.parametrize("given", ["64", "64.0", 64.0, 64])

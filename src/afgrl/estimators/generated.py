@@ -46,28 +46,29 @@ class AFGRL(NodeEmbedder):
     random_state : int | None, default=0
         Seed of all random numbers in training.
     steps : int | None, default=None
-        Steps in batches; by default 300 for sparse features, 800 for dense ones, fewer for small graphs; 0 in
-        full batches.
+        Steps in batches; by default 300 to 800, depending on the graph, fewer for small graphs; 0 in full
+        batches.
     batch_size : int | None, default=None
         Rows per step; 0: all rows at every step (full batch), as in the paper; by default 1,024, or 0 if epochs
         is set or the encoder has several layers.
     dropout : float | None, default=None
-        Share of the encoder's input that a step drops; batches only; by default 0.5 or 0.7.
+        Share of the encoder's input that a step drops; batches only; by default 0.2 or 0.7.
     n_components : int | None, default=None
-        Width of the embedding (D); by default 512, or 128 in full batches on dense features of more than 50,000
-        nodes.
+        Width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches, 128 in full
+        batches on dense features.
     encoder_width : int | None, default=None
-        Width of the encoder; by default n_components, or twice that in batches on dense features.
+        Width of the encoder; by default n_components, or twice that in batches on dense features of at most
+        50,000 nodes.
     predictor_width : int | None, default=None
         Hidden width of the predictor; by default encoder_width, in full batches twice that.
     skip : Literal['none', 'svd', 'svd+ppr'] | None, default=None
         Vectors without training that the embedding contains beside the trained ones; svd: those of the method
         svd, svd+ppr: also those of ppr, none: the method of the paper; by default svd, svd+ppr for sparse
-        features and few neighbors per node, none in full batches.
+        features and few neighbors per node or more than 50,000 nodes, none in full batches.
     input : Literal['features', 'own', 'svd'] | None, default=None
         Input of the encoder; features: see n_hops, own: X, svd: 1,024 principal directions of [X | SX | S²X |
-        S³X]; by default svd in batches on dense features, own in batches on sparse features and many neighbors
-        per node, otherwise features.
+        S³X]; in batches by default svd for dense features, features for few neighbors per node, and otherwise
+        own, or svd for more than 50,000 nodes.
     neighbor_weight : float | None, default=None
         Weight of the mean target vector of a node's neighbors as a further positive, relative to all others;
         batches only; by default 1 if input is own, otherwise 0.
@@ -78,7 +79,7 @@ class AFGRL(NodeEmbedder):
     normalization : Literal['frozen', 'batch', 'none'], default='frozen'
         Normalization after each linear layer; frozen: batch normalization with fixed statistics.
     n_neighbors : int | None, default=None
-        Nearest neighbors in embedding space (k); by default 12, in full batches 4.
+        Nearest neighbors in embedding space (k); by default 12, for dense features and in full batches 4.
     search : Literal['auto', 'exact', 'clusters'], default='auto'
         Search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, auto: clusters on a
         CPU for more than 10,000 nodes (50,000 in full batches) if the rule for positives uses clusters,

@@ -26,7 +26,7 @@ LARGE = 50_000
 # hundred steps.
 EXACT_IN_BATCHES = 10_000
 BATCH_SIZE = 1024
-STEPS_PER_NODE, FEWEST_STEPS = 1 / 8, 30  # of small graphs
+FEWEST_STEPS = 30  # of small graphs
 
 
 class AFGRLSettings(Settings):
@@ -39,8 +39,8 @@ class AFGRLSettings(Settings):
     epochs: int = Field(ge=0, description="steps in full batches, each a pass over the graph; 0 in batches")
     steps: int = Field(
         ge=0,
-        description="steps in batches; by default 300 for sparse features, 800 for dense ones, fewer for small graphs; "
-        "0 in full batches",
+        description="steps in batches; by default 300 to 800, depending on the graph, fewer for small graphs; 0 in "
+        "full batches",
     )
     batch_size: int = Field(
         ge=0,
@@ -48,16 +48,17 @@ class AFGRLSettings(Settings):
         "epochs is set or the encoder has several layers",
     )
     dropout: float = Field(
-        ge=0, lt=1, description="share of the encoder's input that a step drops; batches only; by default 0.5 or 0.7"
+        ge=0, lt=1, description="share of the encoder's input that a step drops; batches only; by default 0.2 or 0.7"
     )
     n_components: int = Field(
         ge=1,
-        description="width of the embedding (D); by default 512, or 128 in full batches on dense features of more than "
-        "50,000 nodes",
+        description="width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches, 128 "
+        "in full batches on dense features",
     )
     encoder_width: int = Field(
         ge=1,
-        description="width of the encoder; by default n_components, or twice that in batches on dense features",
+        description="width of the encoder; by default n_components, or twice that in batches on dense features of at "
+        "most 50,000 nodes",
     )
     predictor_width: int = Field(
         ge=1, description="hidden width of the predictor; by default encoder_width, in full batches twice that"
@@ -65,12 +66,12 @@ class AFGRLSettings(Settings):
     skip: Literal["none", "svd", "svd+ppr"] = Field(
         description="vectors without training that the embedding contains beside the trained ones; svd: those of the "
         "method svd, svd+ppr: also those of ppr, none: the method of the paper; by default svd, svd+ppr for sparse "
-        "features and few neighbors per node, none in full batches"
+        "features and few neighbors per node or more than 50,000 nodes, none in full batches"
     )
     input: Literal["features", "own", "svd"] = Field(
         description="input of the encoder; features: see n_hops, own: X, svd: 1,024 principal directions of [X | SX | "
-        "S²X | S³X]; by default svd in batches on dense features, own in batches on sparse features and many neighbors "
-        "per node, otherwise features"
+        "S²X | S³X]; in batches by default svd for dense features, features for few neighbors per node, and otherwise "
+        "own, or svd for more than 50,000 nodes"
     )
     neighbor_weight: float = Field(
         ge=0,
@@ -86,7 +87,8 @@ class AFGRLSettings(Settings):
         "frozen", description="normalization after each linear layer; frozen: batch normalization with fixed statistics"
     )
     n_neighbors: int = Field(
-        ge=1, description="nearest neighbors in embedding space (k); by default 12, in full batches 4"
+        ge=1,
+        description="nearest neighbors in embedding space (k); by default 12, for dense features and in full batches 4",
     )
     search: Literal["auto", "exact", "clusters"] = Field(
         "auto",
@@ -139,7 +141,7 @@ class AFGRLSettings(Settings):
         values["batch_size"] = BATCH_SIZE if in_batches else 0
         values["neighbor_weight"] = 1.0 if in_batches and given.get("input", values["input"]) == "own" else 0.0
         width = positive_int(given.get("n_components", values["n_components"]))
-        twice = in_batches and graph.density >= SPARSE_FEATURES and given.get("skip") != "none"
+        twice = in_batches and graph.density >= SPARSE_FEATURES and graph.n <= LARGE and given.get("skip") != "none"
         values["encoder_width"] = 2 * width if twice else width
         encoder_width = positive_int(given.get("encoder_width", values["encoder_width"]))
         values["predictor_width"] = encoder_width if in_batches else 2 * encoder_width
@@ -170,19 +172,27 @@ def _in_batches(given: Mapping[str, Any]) -> bool:
 
 
 def _batch_defaults(graph: Graph) -> dict[str, Any]:
-    """Three kinds of graphs: dense features, sparse features with few neighbors per node, and with more neighbors."""
-    large = graph.n > LARGE
-    shared = {"epochs": 0, "n_components": 512, "n_hops": 1, "n_neighbors": 12, "refresh_every": 100 if large else 50}
-    own: dict[str, Any]
+    """How the input follows the graph: principal directions if the features, or those of two hops, are dense; X alone
+    if a node has many neighbors to be predicted from it; otherwise the features of two hops."""
+    large, many_neighbors = graph.n > LARGE, graph.mean_degree >= FEW_NEIGHBORS
+    shared = {"epochs": 0, "n_components": 1024 if large else 512, "n_hops": 1, "n_neighbors": 12, "dropout": 0.7}
     if graph.density >= SPARSE_FEATURES:
-        own = {"input": "svd", "dropout": 0.5, "skip": "svd", "steps": 800}
-    elif graph.mean_degree >= FEW_NEIGHBORS:
-        own = {"input": "own", "dropout": 0.5, "skip": "svd", "steps": 300}
+        own = {"input": "svd", "skip": "svd", "dropout": 0.2, "n_neighbors": 4, "refresh_every": 50}
+        steps, steps_per_node = 800, 1 / 4
+    elif many_neighbors and not large:
+        own = {"input": "own", "skip": "svd", "refresh_every": 100}
+        steps, steps_per_node = 600, 1 / 4
     else:
-        own = {"input": "features", "dropout": 0.7, "skip": "svd+ppr", "steps": 300, "n_hops": 2}
-        own |= {} if large else {"refresh_every": 20}
-    few = max(FEWEST_STEPS, round(STEPS_PER_NODE * graph.n))
-    return shared | own | {"steps": min(own["steps"], few)}
+        own = {
+            "input": "svd" if many_neighbors else "features",
+            "skip": "svd+ppr",
+            "n_hops": 1 if many_neighbors else 2,
+        }
+        own["refresh_every"] = 20 if graph.n <= EXACT_IN_BATCHES else 50
+        steps, steps_per_node = 400 if large else 300, 1 / 16
+    if large:  # has more to tell apart, and a refresh takes longer
+        own["refresh_every"] = 100
+    return shared | own | {"steps": min(steps, max(FEWEST_STEPS, round(steps_per_node * graph.n)))}
 
 
 def _full_batch_defaults(graph: Graph) -> dict[str, Any]:
