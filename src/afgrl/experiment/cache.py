@@ -78,6 +78,8 @@ class RunCache:
             run = fit(spec, path, device, force=path.exists(), with_features=False)
         evaluate_run(run, device, baselines=False)
         run.drop_large_files(keep_embedding=keep_embedding)
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # other processes may run on the same GPU
         return record_of(run)
 
 
