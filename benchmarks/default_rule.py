@@ -134,7 +134,8 @@ def measured(graphs: Sequence[str], given: argparse.Namespace) -> Json:
     device, cache = choose_device(given.device), RunCache(given.cache)
     graphs = sorted(graphs, key=lambda graph: graph not in LARGE_GRAPHS)  # the longest runs first
     wanted = {graph: specs(graph, given) for graph in graphs}
-    everything = [spec for own in wanted.values() for runs in own.values() for spec in runs]
+    # Candidate by candidate: if the run is interrupted, those that are done are done on all graphs.
+    everything = [spec for name in given.candidates for own in wanted.values() for spec in own[name]]
     records = run_grid(everything, cache, device, workers=given.workers, message=report, cached_only=given.cached)
     jobs = [delayed(baseline)(graph, name, given) for name in BASELINES for graph in graphs]
     scores: Json = {graph: {} for graph in GRAPHS if graph in graphs}
