@@ -80,6 +80,7 @@ def scores(seed, *, best_epoch=False):
             "classification": {"accuracy": leaf(80 + gain, 20)},
             "clustering": {name: leaf(0.7 + gain / 100, 10) for name in ("nmi", "homogeneity", "ari")},
             "similarity": {name: leaf(0.8 + gain / 100, 1) for name in ("sim@5", "sim@10")},
+            "clustering-readout": {name: leaf(0.75 + gain / 100, 10) for name in ("nmi", "homogeneity", "ari")},
         }
 
     return {
@@ -100,7 +101,8 @@ def clusters(names, group):
         for number in range(len(REGIONS))
     ]
     tried = [{"k": k, "value": 1 / k} for k in (2, 3, 4)]
-    return {"k": len(REGIONS), "criterion": "silhouette", "tried": tried, "clusters": cards}
+    shared = {"k": len(REGIONS), "clustered": "clustering readout", "criterion": "silhouette"}
+    return shared | {"tried": tried, "clusters": cards}
 
 
 def demo_run(folder):

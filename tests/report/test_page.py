@@ -297,9 +297,20 @@ def test_scores_name_both_evaluations_and_the_baselines(visit, tmp_path):
     assert "Last-epoch evaluation" in text
     assert "Gain over untrained baselines" in text
     assert "Best-epoch evaluation" not in text
+    assert "NMI, clustering readout" in text
+    assert "0.8400" in text  # the readout of the trained vectors: .75 and a gain of 9 points
+    assert "Clustering readout: what `afgrl cluster` clusters" in text
+    assert page.locator("#scores .panel").count() == 4
+    assert "k-means on the clustering readout." in page.inner_text("#clusters")
     run.save_scores(scores(0, best_epoch=True))
     page = visit(write_report([run], tmp_path / "report.html").as_uri())
     assert "Best-epoch evaluation (uses labels to choose the epoch)" in page.inner_text("#scores")
+    older = scores(0)
+    for tasks in (older["last-epoch"], *older["baselines"].values()):
+        del tasks["clustering-readout"]
+    run.save_scores(older)
+    page = visit(write_report([run], tmp_path / "report.html").as_uri())
+    assert "Clustering readout" not in page.inner_text("#scores")
 
 
 def test_the_ingest_report_shows_the_level_of_each_message(visit, report):

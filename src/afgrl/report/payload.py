@@ -11,14 +11,18 @@ import pyarrow as pa
 import torch
 
 from afgrl.analysis.projection import project_run
-from afgrl.evaluate.columns import BASELINES, COLUMNS
+from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.report.arrays import Json, pack_array, pack_column, pack_ids
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 
 N_NEIGHBORS = 10
-CHARTED = ("accuracy", "nmi", "sim@10")  # one score per task
+SHOWN_SCORES = (*COLUMNS, READOUT_COLUMNS[0])
+# One score per task.
+CHARTED = (
+    ("classification", "accuracy"), ("clustering", "nmi"), ("clustering-readout", "nmi"), ("similarity", "sim@10"),
+)  # fmt: skip
 MAX_COLUMNS = 60  # of the user's columns; with a thousand the page would be large and hard to use
 SIMILARITY_SCALE = 32767  # similarities are sent as int16: cosine times this
 
@@ -126,19 +130,20 @@ def _scores(run: Run) -> Json | None:
     return {
         "dataset": stored.get("dataset"),
         "splits": stored.get("splits"),
-        "headings": [_heading(name, title) for _, name, title in COLUMNS],
+        "headings": [_heading(column) for column in SHOWN_SCORES],
         "rows": [{"kind": kind, "name": name, "cells": _cells(tasks)} for kind, name, tasks in rows],
     }
 
 
-def _heading(name: str, title: str) -> Json:
-    return {"title": title, "digits": 2 if name == "accuracy" else 4, "charted": name in CHARTED}
+def _heading(column: ScoreColumn) -> Json:
+    task, name, title = column
+    return {"title": title, "digits": 2 if name == "accuracy" else 4, "charted": (task, name) in CHARTED}
 
 
 def _cells(tasks: Json) -> list[Json | None]:
     """Mean, standard deviation and number of values of each score; None for a score that was not computed."""
     cells = []
-    for task, name, _ in COLUMNS:
+    for task, name, _ in SHOWN_SCORES:
         score = tasks.get(task, {}).get(name)
         cells.append(score and {"mean": score["mean"], "std": score["std"], "n": len(score["values"])})
     return cells

@@ -14,12 +14,13 @@ function renderClusters(allRuns) {
 }
 
 function clusterContent(run) {
-  const { k, criterion, tried = [], clusters } = run.clusters;
+  const { k, clustered, criterion, tried = [], clusters } = run.clusters;
   const chosen =
     tried.length > 1 ? `${k} clusters; this number was chosen by ${criterion}.` : `${plural(k, "cluster")}.`;
+  const of = clustered ? ` k-means on the ${clustered}.` : "";
   const explanation = "Each card lists the features that distinguish the cluster most, and its most central nodes.";
   return [
-    make("p", { class: "note" }, `${chosen} ${explanation}`),
+    make("p", { class: "note" }, `${chosen}${of} ${explanation}`),
     make(
       "div",
       { class: "cards" },

@@ -9,6 +9,10 @@ const BEST_EPOCH_NOTE =
 const BASELINE_NOTE =
   "Gain over untrained baselines: compare the trained vectors with the other rows, which need no training.";
 
+const READOUT_NOTE =
+  "Clustering readout: what `afgrl cluster` clusters, the vectors smoothed over the graph. NMI without it is that of the " +
+  "vectors themselves.";
+
 function renderScores(allRuns) {
   const runs = allRuns.filter((run) => run.scores);
   if (!runs.length) return;
@@ -23,7 +27,13 @@ function renderScores(allRuns) {
     ],
   });
   const has = (kind) => rows.some((row) => row.kind === kind);
-  const notes = [LAST_EPOCH_NOTE, has("best-epoch") && BEST_EPOCH_NOTE, has("baseline") && BASELINE_NOTE];
+  const hasReadout = rows.some((row) => headings.some(({ title }, index) => /readout/.test(title) && row.cells[index]));
+  const notes = [
+    LAST_EPOCH_NOTE,
+    has("best-epoch") && BEST_EPOCH_NOTE,
+    has("baseline") && BASELINE_NOTE,
+    hasReadout && READOUT_NOTE,
+  ];
   const splits = [...new Set(runs.map((run) => `Splits: ${run.scores.splits}.`))];
   showSection(
     "scores",
