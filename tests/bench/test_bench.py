@@ -163,25 +163,28 @@ def test_the_default_is_timed_beside_full_batches_and_dgi(tmp_path, monkeypatch)
 
 
 def test_full_batches_are_extrapolated_to_all_epochs(monkeypatch):
-    """Twice the refresh interval is measured, so that a whole run of 100 epochs takes ten times as long."""
-    asked = []
+    """Twice the refresh interval is measured; on a GPU, what happens once per run does not count."""
+    asked, once = [], 0.0
 
     def seconds(graph, device, **settings):
-        asked.append(settings)
-        return {"all": 3.0 + 0.5 * settings["epochs"]}
+        asked.append(settings["epochs"])
+        return {"preparation": 3.0, "training": once + 0.5 * settings["epochs"], "embedding": 1.0}
 
     monkeypatch.setattr(default, "afgrl_seconds", seconds)
     graph = _load("demo", None)[0].graph
     epochs = resolve(AFGRLSettings, {"batch_size": 0}, graph=graph).epochs
-    assert default._full_batch_seconds(graph, torch.device("cpu")) == pytest.approx(3 + 0.5 * epochs)
-    assert asked == [{"epochs": 0}, {"epochs": 10}]
+    assert default._full_batch_seconds(graph, torch.device("cpu")) == pytest.approx(4 + 0.5 * epochs)
+    once = 20.0
+    assert default._full_batch_seconds(graph, torch.device("cuda")) == pytest.approx(4 + 0.5 * epochs)
+    assert asked == [10, 10, 40, 120]
 
 
 def test_features_too_large_to_be_dense_leave_dgi_out(monkeypatch):
     monkeypatch.setattr(default, "DGI_BYTES", 1000)
-    monkeypatch.setattr(default, "afgrl_seconds", lambda graph, device, **settings: {"training": 2.0})
+    parts = {"preparation": 0.5, "training": 1.0, "embedding": 0.5}
+    monkeypatch.setattr(default, "afgrl_seconds", lambda graph, device, **settings: parts)
     found = default.default_times(_load("demo", None)[0].graph, torch.device("cpu"))
-    assert (found["dgi_seconds"], found["dgi_ratio"], found["full_batch_ratio"]) == (None, None, 1.0)
+    assert (found["dgi_seconds"], found["dgi_ratio"], found["seconds"]) == (None, None, 2.0)
 
 
 @pytest.mark.parametrize("other", [["--methods", "dgi"], ["--set", "steps=3"]])

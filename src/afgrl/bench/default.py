@@ -58,13 +58,15 @@ def _wait(device: torch.device, moments: list[float]) -> None:
 
 
 def _full_batch_seconds(graph: Graph, device: torch.device) -> float:
-    """Of all epochs, from a run of a few, with as many refreshes per epoch as in a whole run, and a run of none."""
+    """Of all epochs, extrapolated from a few, with as many refreshes per epoch as in a whole run."""
     settings = resolve(AFGRLSettings, {"batch_size": 0}, graph=graph)
     few = (1 if graph.n > LARGE else 2) * settings.refresh_every
-    if device.type == "cuda":
-        afgrl_seconds(graph, device, epochs=few)  # compiles kernels
-    preparation, some = (sum(afgrl_seconds(graph, device, epochs=count).values()) for count in (0, few))
-    return preparation + settings.epochs * (some - preparation) / few
+    own = afgrl_seconds(graph, device, epochs=few)
+    per_epoch = own["training"] / few
+    if device.type == "cuda":  # the first epochs compile kernels and capture a CUDA graph: compare two longer runs
+        short, long = (afgrl_seconds(graph, device, epochs=count * few)["training"] for count in (4, 12))
+        per_epoch = (long - short) / (8 * few)
+    return own["preparation"] + own["embedding"] + settings.epochs * per_epoch
 
 
 class _Encoder(nn.Module):
