@@ -19,17 +19,17 @@ from afgrl.graph import Graph
 AS_TEXT = ("pubmed", "cs", "physics", "wordnet")  # bags of words in one text column; the others: a column per feature
 
 
+# Folders of raw files of graphs that PyG does not have.
+FILES = {"acm": "ACM", "blogcatalog": "BlogCatalog", "uai2010": "UAI2010", "wordnet": "WordNet", "debian": "Debian"}
+
+
 def dataset(name: str) -> Dataset:
-    return load(wordnet_file()) if name == "wordnet" else load(name, splits="random")
+    return load(npz_file(name) if name in FILES else name, splits="random")
 
 
-def wordnet_file(data_dir: str | None = None) -> Path:
-    return npz_file("WordNet", data_dir)
-
-
-def npz_file(name: str, data_dir: str | None = None) -> Path:
+def npz_file(graph: str, data_dir: str | None = None) -> Path:
     """The one .npz file in the raw folder of a graph that is no public dataset of PyG."""
-    folder = Path(data_dir) if data_dir else user_folder()
+    name, folder = FILES[graph], Path(data_dir) if data_dir else user_folder()
     if folder is None:
         raise UserError(f"{name} is read from the folder that AFGRL_DATA or --data-dir names, and neither is set.")
     files = sorted((folder / name / "raw").glob("*.npz"))
@@ -53,34 +53,23 @@ def features(graph: Graph) -> sp.csr_array:
     return csr_to_scipy(graph.x) if graph.x.layout == torch.sparse_csr else sp.csr_array(graph.x.numpy())
 
 
-def write_tables(name: str, folder: Path, *, nodes: np.ndarray | None = None) -> None:
-    """nodes.csv and edges.csv of a graph, or of its nodes for which ``nodes`` is true."""
+def write_tables(name: str, folder: Path) -> None:
+    """nodes.csv and edges.csv of a graph."""
     source = dataset(name)
     assert source.y is not None
-    kept = np.ones(source.graph.n, dtype=bool) if nodes is None else nodes
     folder.mkdir(parents=True, exist_ok=True)
-    table, ids, as_text = features(source.graph), node_ids(name, source.graph.n), name in AS_TEXT
+    table, as_text = features(source.graph), name in AS_TEXT
+    ids = [f"{name}-{i:06d}" for i in range(source.graph.n)]
     with open(folder / "nodes.csv", "w", newline="") as file:
         rows = csv.writer(file)
         columns = ["words"] if as_text else [f"word {i}" for i in range(table.shape[1])]
         rows.writerow(["id", *columns, "label"])
-        for i in np.flatnonzero(kept):
-            rows.writerow([ids[i], *_cells(table, i, as_text=as_text), f"class {source.y[i]}"])
-    first, second = source.graph.edge_index.numpy()
-    write_edges(folder, ids, source.graph, (first < second) & kept[first] & kept[second])
-
-
-def write_edges(folder: Path, ids: list[str], graph: Graph, chosen: np.ndarray) -> None:
-    """edges.csv of the chosen columns of ``edge_index``."""
-    first, second = graph.edge_index.numpy()[:, chosen]
+        for i, label in enumerate(source.y):
+            rows.writerow([ids[i], *_cells(table, i, as_text=as_text), f"class {label}"])
     with open(folder / "edges.csv", "w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["source", "target"])
-        rows.writerows((ids[a], ids[b]) for a, b in zip(first, second, strict=True))
-
-
-def node_ids(name: str, n: int) -> list[str]:
-    return [f"{name}-{i:06d}" for i in range(n)]
+        rows.writerows((ids[a], ids[b]) for a, b in source.graph.edge_index.T.tolist() if a < b)
 
 
 def _cells(table: sp.csr_array, i: int, *, as_text: bool) -> list[Any]:

@@ -28,7 +28,7 @@ from afgrl.reproduce import overview, scores
 from afgrl.runs.spec import EvaluationPlan, RunSpec
 from afgrl.train.device import choose_device
 from benchmarks import RESULTS
-from benchmarks.graphs import save_npz_graph, wordnet_file
+from benchmarks.graphs import npz_file, save_npz_graph
 from benchmarks.grid_table import markdown
 
 SEEDS = (0, 1, 2)
@@ -151,7 +151,7 @@ WIDTHS_AND_SEARCHES: dict[str, dict[str, Any]] = {
 
 
 def large_defaults(data_dir: str | None, folder: Path) -> list[Row]:
-    spec = RunSpec(str(wordnet_file(data_dir)), evaluation=EvaluationPlan(n_splits=5, n_fits=2))
+    spec = RunSpec(str(npz_file("wordnet", data_dir)), evaluation=EvaluationPlan(n_splits=5, n_fits=2))
     return [
         Row((name,), over_seeds(replace(spec, settings=settings), SEEDS[:2]))
         for name, settings in WIDTHS_AND_SEARCHES.items()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import default_rule
-from benchmarks.default_rule import BASELINES, DEFAULT, SCORES, leave_one_out, mean_ranks, tables
+from benchmarks.default_rule import BASELINES, DEFAULT, SCORES, leave_one_out, mean_ranks, overview, tables
 
 TITLES = [title for title, *_ in SCORES]
 A, B = "k = 4", "skip svd"
@@ -46,6 +46,22 @@ def test_the_table_marks_what_is_below_the_best_baseline(tmp_path):
     text = tables(json.loads(json.dumps(answer)))
     assert "| x | 90.00 | 90.00 | 90.00 | 90.00 | *89.00* | 89.90 | k = 4 |" in text
     assert "| k = 4 | 1.00 | +0.90 |" in text
+
+
+def test_the_overview_has_the_best_baseline_and_the_choice_for_each_graph():
+    alone = {
+        "splits": 20, "seeds": 3, "environment": {"device": "CPU"},
+        "scores": scores(x={"raw": 0.4, "hops": 0.5, DEFAULT: 0.6}, y={"svd": 0.7, DEFAULT: 0.8}),
+    }  # fmt: skip
+    candidates = {"splits": 5, "seeds": 1, "scores": scores(x={DEFAULT: 0.61, A: 0.62}, y={DEFAULT: 0.81, A: 0.79})}
+    text = overview(alone, candidates)
+    assert (
+        "| x | .50 / .5000 / .5000 | .60 / .6000 / .6000 | .61 / .6100 / .6100 | .61 / .6100 / .6100 | default |"
+        in text
+    )
+    assert (
+        "| y | .70 / .7000 / .7000 | .80 / .8000 / .8000 | .81 / .8100 / .8100 | .79 / .7900 / .7900 | k = 4 |" in text
+    )
 
 
 def test_candidates_differ_from_the_default(monkeypatch, tmp_path):
