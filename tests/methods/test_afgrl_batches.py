@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch.nn import functional as F
 
+from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.methods.base import Size
@@ -179,3 +180,10 @@ def test_the_mean_of_the_neighbors_equals_a_loop(rng):
         neighbors = graph.edge_index[1][graph.edge_index[0] == node].tolist()
         expected.append(F.normalize(unit[[node, *neighbors]].mean(0), dim=0))
     assert torch.allclose(neighbor_mean(t, gcn_norm(graph)), torch.stack(expected), atol=1e-6)
+
+
+def test_an_embedding_wider_than_all_its_parts_is_refused(small_graph):
+    n_features = small_graph.n_features
+    given = {"n_components": 8 * n_features, "encoder_width": 5, "skip": "svd", "steps": 3}
+    with pytest.raises(UserError, match=f"have {4 * n_features + 5} columns together: set n_components to at most"):
+        start_run("afgrl", small_graph, **given)

@@ -57,8 +57,8 @@ class AFGRL(NodeEmbedder):
         Width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches, 128 in full
         batches on dense features.
     encoder_width : int | None, default=None
-        Width of the encoder; by default n_components, or twice that in batches on dense features of at most
-        50,000 nodes.
+        Width of the encoder; by default n_components; in batches twice that on dense features of at most 50,000
+        nodes, and half of it on sparse ones with many neighbors per node and more nodes.
     predictor_width : int | None, default=None
         Hidden width of the predictor; by default encoder_width, in full batches twice that.
     skip : Literal['none', 'svd', 'svd+ppr'] | None, default=None

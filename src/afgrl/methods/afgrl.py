@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.afgrl_settings import LARGE, AFGRLSettings
@@ -98,6 +99,11 @@ class AFGRLMethod(Method):
         if settings.skip != "none" and self.spectral:
             parts = 2 if settings.skip == "svd+ppr" else 1
             n_columns = width + parts * min(settings.n_components, self.spectral.width)
+            if n_columns < settings.n_components:
+                raise UserError(
+                    f"All parts of the embedding have {n_columns} columns together: set n_components to at most "
+                    f"{n_columns}, or a larger encoder_width."
+                )
             self.register_buffer("projection", torch.zeros(n_columns, settings.n_components))
         self.pairs: Pairs | None = None  # candidates and positives of the last refresh
         self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss

@@ -12,6 +12,7 @@ from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods.base import positive_int
 from afgrl.methods.parts.positives import CLUSTER_RULES, Rule
+from afgrl.methods.parts.spectral import RANK
 from afgrl.nn import Normalization, Schedule
 
 # Density below which features count as sparse. Bags of words have 0.4 to 14 % non-zeros in the benchmark graphs,
@@ -27,6 +28,9 @@ LARGE = 50_000
 EXACT_IN_BATCHES = 10_000
 BATCH_SIZE = 1024
 FEWEST_STEPS = 30  # of small graphs
+UNTRAINED_COLUMNS = (
+    2  # per feature: half of those that svd has, so that its columns and the encoder's fill the embedding
+)
 
 
 class AFGRLSettings(Settings):
@@ -57,8 +61,8 @@ class AFGRLSettings(Settings):
     )
     encoder_width: int = Field(
         ge=1,
-        description="width of the encoder; by default n_components, or twice that in batches on dense features of at "
-        "most 50,000 nodes",
+        description="width of the encoder; by default n_components; in batches twice that on dense features of at "
+        "most 50,000 nodes, and half of it on sparse ones with many neighbors per node and more nodes",
     )
     predictor_width: int = Field(
         ge=1, description="hidden width of the predictor; by default encoder_width, in full batches twice that"
@@ -141,8 +145,16 @@ class AFGRLSettings(Settings):
         values["batch_size"] = BATCH_SIZE if in_batches else 0
         values["neighbor_weight"] = 1.0 if in_batches and given.get("input", values["input"]) == "own" else 0.0
         width = positive_int(given.get("n_components", values["n_components"]))
-        twice = in_batches and graph.density >= SPARSE_FEATURES and graph.n <= LARGE and given.get("skip") != "none"
-        values["encoder_width"] = 2 * width if twice else width
+        values["encoder_width"] = width
+        if in_batches and given.get("skip") != "none":
+            if graph.density >= SPARSE_FEATURES and graph.n <= LARGE:
+                values["encoder_width"] = 2 * width
+            elif (
+                graph.density < SPARSE_FEATURES
+                and values["input"] == "svd"
+                and width <= 2 * min(graph.n_features, RANK)
+            ):
+                values["encoder_width"] = max(1, width // 2)  # vectors without training fill the other columns
         encoder_width = positive_int(given.get("encoder_width", values["encoder_width"]))
         values["predictor_width"] = encoder_width if in_batches else 2 * encoder_width
         return values
@@ -158,8 +170,6 @@ class AFGRLSettings(Settings):
             raise ValueError("steps, dropout, skip, input and neighbor_weight need batches; set batch_size, no epochs")
         if self.skip == "none" and self.encoder_width != self.n_components:
             raise ValueError("without skip, the embedding is the encoder's output: encoder_width equals n_components")
-        if self.encoder_width < self.n_components:
-            raise ValueError("the encoder is narrower than the embedding: set a smaller n_components")
         return self
 
 
