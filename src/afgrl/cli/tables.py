@@ -32,7 +32,7 @@ def _task_scores(answer: dict[str, Any]) -> Table:
 
 
 def _readout_scores(answer: dict[str, Any]) -> Table:
-    """The vectors that have a readout: not the best epoch, and no tables of features."""
+    """All vectors but those of the best epoch, which have no readout."""
     table = _table("vectors", right=[heading for _, _, heading in READOUT_COLUMNS])
     table.title = _title("Clustering readout")
     table.caption = (
