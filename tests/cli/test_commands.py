@@ -88,7 +88,8 @@ def test_evaluate_prints_and_keeps_scores_beside_what_needs_no_training(run):
     nmi = scores["last-epoch"]["clustering-readout"]["nmi"]["mean"]
     assert re.search(rf" trained +{nmi:.4f} ", readout)
     assert " PageRank of SVD " in readout
-    assert "raw features" not in readout
+    assert " raw features " in readout
+    assert "best epoch" not in readout
     assert "best of 10 restarts" in " ".join(readout.split())
     assert max(map(len, table.splitlines())) <= 80
 
