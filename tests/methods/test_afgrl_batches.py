@@ -8,15 +8,19 @@ import scipy.sparse as sp
 import torch
 from torch.nn import functional as F
 
+from afgrl.config import resolve
 from afgrl.errors import UserError
 from afgrl.graph import Graph
+from afgrl.methods import afgrl as afgrl_module
 from afgrl.methods import method_class
+from afgrl.methods.afgrl import AFGRLSettings, kmeans_rows
 from afgrl.methods.base import Size
 from afgrl.methods.parts.positives import neighbor_mean
 from afgrl.ops.pair_loss import positive_pair_loss, pull_of
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.train.cuda_graph import eager_step
 from afgrl.train.loop import training_loop
+from afgrl.train.state import initial_state
 from tests.conftest import communities
 from tests.methods.short_runs import small_settings, start_run, train_run
 
@@ -187,3 +191,19 @@ def test_an_embedding_wider_than_all_its_parts_is_refused(small_graph):
     given = {"n_components": 8 * n_features, "encoder_width": 5, "skip": "svd", "steps": 3}
     with pytest.raises(UserError, match=f"have {4 * n_features + 5} columns together: set n_components to at most"):
         start_run("afgrl", small_graph, **given)
+
+
+def test_large_graphs_compute_centers_from_some_rows(small_graph, monkeypatch):
+    """Every node still gets the nearest center of each run."""
+    monkeypatch.setattr(afgrl_module, "ROWS_PER_CENTER", 4)
+    config = resolve(AFGRLSettings, {"batch_size": 8, "n_clusters": 3, "n_components": 8}, graph=small_graph)
+    n = small_graph.n
+    assert len(range(n)[kmeans_rows(n, config)]) < n / 2
+    state, inputs = initial_state("afgrl", config, small_graph, torch.device("cpu"))
+    t = state.method._encode_all(state.method.target, inputs)
+    with torch.no_grad():
+        labels = state.method._cluster(t, state.method._initial_rows(n, state.rng))
+    assert labels.shape == (config.n_restarts, n)
+    distances = torch.cdist(F.normalize(t).expand(config.n_restarts, -1, -1), state.method.centers)
+    assert torch.equal(labels, distances.argmin(2))
+    assert kmeans_rows(n, resolve(AFGRLSettings, {"epochs": 1}, graph=small_graph)) == slice(0, n, 1)

@@ -6,8 +6,9 @@ from torch.nn import functional as F
 
 from afgrl.graph import Graph
 from afgrl.methods.parts import spectral
-from afgrl.methods.parts.spectral import SpectralFeatures, pagerank_average
+from afgrl.methods.parts.spectral import SpectralFeatures
 from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.propagation.columns import pagerank_average
 from tests.conftest import communities
 
 

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from afgrl import UserError
 from afgrl.ops.kmeans import run_kmeans
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.ops.knn.clusters import nearest_in_clusters
+from afgrl.ops.knn.clusters import in_leading_directions, nearest_in_clusters
 
 
 @pytest.fixture
@@ -63,3 +63,22 @@ def test_sizes_must_agree():
         nearest_in_clusters(
             torch.eye(3), torch.eye(3), 1, torch.zeros(3, 1, dtype=torch.int64), torch.eye(3), diagonal="keep"
         )
+
+
+def test_leading_directions_find_nearly_the_same_neighbors():
+    rng = torch.Generator().manual_seed(0)
+    t = torch.randn(600, 300, generator=rng) * 0.98 ** torch.arange(300)  # later columns matter less and less
+    h = t + 0.02 * torch.randn(600, 300, generator=rng)
+    centers = F.normalize(t[:3])
+    narrow = in_leading_directions(h, t, centers)
+    assert [part.shape for part in narrow] == [(600, 128), (600, 128), (3, 128)]
+    # Orthonormal directions keep most of each product.
+    assert torch.allclose(narrow[1] @ narrow[2].T, F.normalize(t) @ centers.T, atol=0.05)
+    ours = nearest_neighbors(*narrow[:2], 5, diagonal="drop").index
+    theirs = nearest_neighbors(h, t, 5, diagonal="drop").index
+    assert (ours[:, :, None] == theirs[:, None, :]).any(2).float().mean() > 0.9
+
+
+def test_narrow_vectors_are_searched_as_they_are(blobs):
+    h, t, _, centers = blobs
+    assert all(a is b for a, b in zip(in_leading_directions(h, t, centers), (h, t, centers), strict=True))

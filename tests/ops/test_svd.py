@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from afgrl.ops.svd import OVERSAMPLING, feature_basis, gram_matrix, leading_eigenvectors
+from afgrl.ops.svd import OVERSAMPLING, feature_basis, gram_matrix, leading_eigenvectors, rows_to_fit
 
 
 def decaying(n, f, rng, rate=0.9):
@@ -66,3 +66,8 @@ def test_a_table_of_zeros_has_a_finite_basis():
 def test_the_gram_matrix_of_blocks_is_that_of_the_table(rng):
     table = torch.randn(23, 4, generator=rng)
     assert torch.allclose(gram_matrix(table.split(5)), table.T @ table, atol=1e-5)
+
+
+def test_directions_of_long_tables_are_fitted_to_evenly_spaced_rows():
+    assert rows_to_fit(65_535) == slice(0, 65_535, 1)
+    assert len(range(119_505)[rows_to_fit(119_505)]) == 39_835

@@ -79,7 +79,8 @@ class AFGRL(NodeEmbedder):
     normalization : Literal['frozen', 'batch', 'none'], default='frozen'
         Normalization after each linear layer; frozen: batch normalization with fixed statistics.
     n_neighbors : int | None, default=None
-        Nearest neighbors in embedding space (k); by default 12, for dense features and in full batches 4.
+        Nearest neighbors in embedding space (k), at most as many as there are; by default 12, for dense
+        features and in full batches 4.
     search : Literal['auto', 'exact', 'clusters'], default='auto'
         Search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, auto: clusters on a
         CPU for more than 10,000 nodes (50,000 in full batches) if the rule for positives uses clusters,
@@ -97,7 +98,7 @@ class AFGRL(NodeEmbedder):
     warm_start : bool, default=True
         Start k-means from the centers of the previous refresh.
     refresh_every : int | None, default=None
-        Steps between refreshes of positives and targets; by default 20, 50 or 100, in full batches 5.
+        Steps between refreshes of positives and targets; by default 20 to 200, in full batches 5.
     momentum : float, default=0.9
         EMA decay of the target encoder (τ).
     schedule : Literal['cosine', 'constant', 'authors'], default='cosine'

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
-from afgrl.methods.parts.spectral import pagerank_average
 from afgrl.ops.kmeans import sampled_kmeans
+from afgrl.ops.propagation.columns import pagerank_average
 from afgrl.ops.sparse.rows import unit_rows
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors
 

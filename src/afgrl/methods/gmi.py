@@ -22,6 +22,7 @@ from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.augmentations import random_permutation
 from afgrl.nn import GCN, GCNInputs, gcn_inputs, padded_matmul, weight_matrix
+from afgrl.ops.embedding import embedding_rows
 from afgrl.ops.sparse import spmm
 
 MAX_EDGES = 1 << 16  # edges per step, and as many random pairs
@@ -109,6 +110,8 @@ def _edge_loss(h: Tensor, edges: Tensor, rng: torch.Generator) -> Tensor:
     count = min(MAX_EDGES, e)
     source, target = edges[:, torch.randint(e, (count,), device=h.device, generator=rng)]
     first, second = torch.randint(n, (2, count), device=h.device, generator=rng)
-    edge = F.softplus(-(h[source] * h[target]).sum(1)).mean()
-    random = F.softplus((h[first] * h[second]).sum(1)).mean()
+    # Nodes occur several times: the gradient of ``h[source]`` would add them up in another order in every call.
+    rows = [embedding_rows(h, nodes) for nodes in (source, target, first, second)]
+    edge = F.softplus(-(rows[0] * rows[1]).sum(1)).mean()
+    random = F.softplus((rows[2] * rows[3]).sum(1)).mean()
     return edge + random

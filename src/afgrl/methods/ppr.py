@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from afgrl.methods.parts.spectral import pagerank_average
 from afgrl.methods.svd import SpectralInputs, SVDMethod
+from afgrl.ops.propagation.columns import pagerank_average
 
 
 class PPRMethod(SVDMethod):

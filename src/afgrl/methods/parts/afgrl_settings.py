@@ -9,6 +9,7 @@ import torch
 from pydantic import Field, NonNegativeInt, TypeAdapter, model_validator
 
 from afgrl.config import Settings
+from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods.base import positive_int
 from afgrl.methods.parts.positives import CLUSTER_RULES, Rule
@@ -92,7 +93,8 @@ class AFGRLSettings(Settings):
     )
     n_neighbors: int = Field(
         ge=1,
-        description="nearest neighbors in embedding space (k); by default 12, for dense features and in full batches 4",
+        description="nearest neighbors in embedding space (k), at most as many as there are; by default 12, for dense "
+        "features and in full batches 4",
     )
     search: Literal["auto", "exact", "clusters"] = Field(
         "auto",
@@ -110,7 +112,7 @@ class AFGRLSettings(Settings):
     warm_start: bool = Field(True, description="start k-means from the centers of the previous refresh")
     refresh_every: int = Field(
         ge=1,
-        description="steps between refreshes of positives and targets; by default 20, 50 or 100, in full batches 5",
+        description="steps between refreshes of positives and targets; by default 20 to 200, in full batches 5",
     )
     momentum: float = Field(0.9, ge=0, le=1, description="EMA decay of the target encoder (τ)")
     schedule: Schedule = Field("cosine", description="schedule of the EMA decay; authors: that of the authors' code")
@@ -157,7 +159,18 @@ class AFGRLSettings(Settings):
                 values["encoder_width"] = max(1, width // 2)  # vectors without training fill the other columns
         encoder_width = positive_int(given.get("encoder_width", values["encoder_width"]))
         values["predictor_width"] = encoder_width if in_batches else 2 * encoder_width
+        include_self = TypeAdapter(bool).validate_python(given.get("include_self", True))
+        values["n_neighbors"] = min(values["n_neighbors"], most_neighbors(graph.n, include_self))
         return values
+
+    def check_graph(self, graph: Graph) -> None:
+        most = most_neighbors(graph.n, self.include_self)
+        if self.n_neighbors > most:
+            counted = " with the node itself" if self.include_self else ""
+            raise UserError(
+                f"The setting 'n_neighbors' cannot be {self.n_neighbors}: a graph of {graph.n:,} nodes has at most "
+                f"{most} per node{counted}."
+            )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -171,6 +184,11 @@ class AFGRLSettings(Settings):
         if self.skip == "none" and self.encoder_width != self.n_components:
             raise ValueError("without skip, the embedding is the encoder's output: encoder_width equals n_components")
         return self
+
+
+def most_neighbors(n: int, include_self: bool) -> int:
+    """Nodes that can be candidates of a node; 1 for a single node, although it has no other."""
+    return max(1, n if include_self else n - 1)
 
 
 def _in_batches(given: Mapping[str, Any]) -> bool:
@@ -201,7 +219,7 @@ def _batch_defaults(graph: Graph) -> dict[str, Any]:
         own["refresh_every"] = 20 if graph.n <= EXACT_IN_BATCHES else 50
         steps, steps_per_node = 400 if large else 300, 1 / 16
     if large:  # has more to tell apart, and a refresh takes longer
-        own["refresh_every"] = 100
+        own["refresh_every"] = 200 if own["input"] == "svd" and graph.density < SPARSE_FEATURES else 100
     return shared | own | {"steps": min(steps, max(FEWEST_STEPS, round(steps_per_node * graph.n)))}
 
 

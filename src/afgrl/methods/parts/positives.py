@@ -18,6 +18,7 @@ from afgrl.ops.dispatch import Precision
 from afgrl.ops.knn import Diagonal, nearest_neighbors
 from afgrl.ops.knn.clusters import nearest_in_clusters
 from afgrl.ops.pair_filter import GLOBAL, LOCAL, pair_kinds
+from afgrl.ops.propagation.columns import hops
 
 Rule = Literal["knn", "knn+adj", "knn+clusters", "clusters", "all"]
 CLUSTER_RULES: tuple[Rule, ...] = ("knn+clusters", "clusters", "all")  # the rules that need clusters
@@ -113,4 +114,5 @@ def neighbor_mean(t: Tensor, adjacency: Tensor) -> Tensor:
     column = adjacency.col_indices()
     row = torch.repeat_interleave(adjacency.crow_indices().diff(), output_size=len(column))
     scale = adjacency.values()[row == column].rsqrt().unsqueeze(1)  # [n, 1], as every node has a self-loop
-    return F.normalize(adjacency @ (scale * F.normalize(t)))
+    (total,) = hops(scale * F.normalize(t), adjacency, 1)
+    return F.normalize(total)

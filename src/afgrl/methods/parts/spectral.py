@@ -1,4 +1,4 @@
-"""Vectors without training: principal directions of multi-hop features, and their personalized PageRank average."""
+"""Vectors without training: principal directions of multi-hop features."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from afgrl.ops.propagation.columns import hops
 from afgrl.ops.sparse.rows import unit_rows
-from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors
+from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors, rows_to_fit
 
 N_HOPS = 3
 # Directions of the features that are propagated. All of them (up to 8,415) instead of 512 change accuracy by less than
 # .5 points on the benchmark graphs, and 512 take a tenth of the time.
 RANK = 512
-TELEPORT, PPR_STEPS = 0.15, 10
 CHUNK_ROWS = 8192
 
 
@@ -41,15 +41,27 @@ class SpectralFeatures(nn.Module):
 
     def fit(self, x: Tensor, adjacency: Tensor) -> None:
         """From the features [n, f], dense or CSR, and the normalized adjacency S, CSR."""
-        if self.basis.numel():
-            self.basis.copy_(feature_basis(unit_rows(_dense_on_gpu(x)), self.basis.shape[1]))
-        blocks = self._blocks(x, adjacency)
-        gram = gram_matrix(torch.cat(parts, 1) for parts in zip(*(b.split(CHUNK_ROWS) for b in blocks), strict=True))
-        self.rotation.copy_(leading_eigenvectors(gram, self.width))
+        self._fit(x, adjacency)
+
+    def fit_transform(self, x: Tensor, adjacency: Tensor) -> Tensor:
+        """``fit``, and V of the same graph, without computing its blocks twice."""
+        return self._rotate(self._fit(x, adjacency))
 
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
         """V with its singular values as scales: [n, width]."""
-        first, *rest = self._blocks(x, adjacency)
+        return self._rotate(self._blocks(x, adjacency))
+
+    def _fit(self, x: Tensor, adjacency: Tensor) -> list[Tensor]:
+        if self.basis.numel():
+            self.basis.copy_(feature_basis(unit_rows(_dense_on_gpu(x)), self.basis.shape[1]))
+        blocks = self._blocks(x, adjacency)
+        rows = [block[rows_to_fit(len(block))].split(CHUNK_ROWS) for block in blocks]
+        gram = gram_matrix(torch.cat(parts, 1) for parts in zip(*rows, strict=True))
+        self.rotation.copy_(leading_eigenvectors(gram, self.width))
+        return blocks
+
+    def _rotate(self, blocks: list[Tensor]) -> Tensor:
+        first, *rest = blocks
         rotation, *rotations = self.rotation.split(len(self.rotation) // (N_HOPS + 1))
         v = first @ rotation
         for block, rotation in zip(rest, rotations, strict=True):
@@ -59,18 +71,7 @@ class SpectralFeatures(nn.Module):
     def _blocks(self, x: Tensor, adjacency: Tensor) -> list[Tensor]:
         x = unit_rows(_dense_on_gpu(x))
         h = x @ self.basis if self.basis.numel() else x.to_dense()
-        blocks = [h]
-        for _ in range(N_HOPS):
-            blocks.append(adjacency @ blocks[-1])
-        return [F.normalize(block) for block in blocks]
-
-
-def pagerank_average(v: Tensor, adjacency: Tensor, teleport: float = TELEPORT, n_steps: int = PPR_STEPS) -> Tensor:
-    """Ten steps of ``h ← .85 S h + .15 v`` from ``h = v``, by default: [n, d]."""
-    h = v
-    for _ in range(n_steps):
-        h = torch.lerp(adjacency @ h, v, teleport)
-    return h
+        return [F.normalize(block) for block in (h, *hops(h, adjacency, N_HOPS))]
 
 
 def _dense_on_gpu(x: Tensor) -> Tensor:

