@@ -4,7 +4,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test check format generate bench install clean
+.PHONY: demo test fuzz faults check format generate bench install clean
 
 demo: .venv/installed
 	$(BIN)/afgrl demo
@@ -12,6 +12,14 @@ demo: .venv/installed
 # One thread per worker: two workers with two threads each would slow each other down on two cores.
 test: .venv/installed-test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+# Mutated inputs of every format, from another seed each time; `make test` runs it for half a minute from seed 0.
+fuzz: .venv/installed-test
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600) --first $(or $(FIRST),$(shell date +%s))
+
+# Every file operation of every command killed or failing, and more damage; `make test` runs a sample.
+faults: .venv/installed-test
+	AFGRL_FAULTS=all $(BIN)/python -m pytest -p no:xdist -s tests/faults
 
 check: .venv/installed-check
 	$(BIN)/ruff check .

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -84,7 +86,7 @@ def test_one_hop_is_the_default_for_sparse_features_and_many_neighbors(n, epochs
         (Graph(torch.ones(LARGE, 1), RING[LARGE]), ("svd", "svd", 512, 1024, 4, 0.2, 800, 50)),
         (Graph(torch.ones(LARGE + 1, 1), RING[LARGE + 1]), ("svd", "svd", 1024, 1024, 4, 0.2, 800, 100)),
         (complete_graphs(7000), ("own", "svd", 512, 512, 12, 0.7, 600, 100)),
-        (complete_graphs(LARGE + 7), ("svd", "svd+ppr", 1024, 1024, 12, 0.7, 400, 100)),
+        (complete_graphs(LARGE + 7), ("svd", "svd+ppr", 1024, 1024, 12, 0.7, 400, 200)),
         (Graph(bag_of_words(10_000), RING[10_000]), ("features", "svd+ppr", 512, 512, 12, 0.7, 300, 20)),
         (Graph(bag_of_words(LARGE), RING[LARGE]), ("features", "svd+ppr", 512, 512, 12, 0.7, 300, 50)),
         (Graph(bag_of_words(LARGE + 1), RING[LARGE + 1]), ("features", "svd+ppr", 1024, 1024, 12, 0.7, 400, 100)),
@@ -244,3 +246,35 @@ def test_assignments():
     assert settings_from_assignments(["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
     with pytest.raises(UserError, match="name=value"):
         settings_from_assignments(["a"])
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "tables within tables that are too deep"),
+        ("steps = " + "9" * 5000, "has thousands of digits"),
+        ("settings = 3", "must be a table"),
+        ("steps = ", "cannot be read"),
+        ("#" * (1 << 20) + "\n", "is larger than 1 MiB"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
+)
+def test_a_broken_settings_file_is_one_sentence(content, sentence, tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError, match=sentence) as caught:
+        settings_from_file(file)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "."])
+def test_settings_are_read_from_files_only(path):
+    with pytest.raises(UserError, match="is not a file, so it has no settings"):
+        settings_from_file(Path(path))
+
+
+def test_long_values_are_cut_in_messages():
+    for value in ("9" * 5000, 10**5000):
+        with pytest.raises(UserError) as caught:
+            resolve(AFGRLSettings, {"dropout": value}, graph=complete_graphs(7))
+        assert len(str(caught.value)) < 250

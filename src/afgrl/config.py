@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -14,6 +15,9 @@ from afgrl.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from afgrl.graph import Graph
+
+
+MAX_TOML_BYTES = 1 << 20
 
 
 class Settings(BaseModel):
@@ -51,6 +55,9 @@ class Settings(BaseModel):
         """Values that follow the graph, for the fields nobody set; ``given`` holds those that were set."""
         return {}
 
+    def check_graph(self, graph: Graph) -> None:
+        """Raise ``UserError`` for values that this graph is too small for."""
+
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
@@ -69,7 +76,7 @@ def resolve(settings_class: type[SettingsT], *layers: Mapping[str, Any], graph: 
         except (TypeError, ValueError):  # a value that is not a number: the validation below names it
             merged = settings_class.graph_defaults(graph, {}) | merged
     try:
-        return settings_class.model_validate(merged)
+        settings = settings_class.model_validate(merged)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -77,7 +84,19 @@ def resolve(settings_class: type[SettingsT], *layers: Mapping[str, Any], graph: 
             raise UserError(f"The setting {name!r} has no default without a graph; set it.") from None
         if not name:  # a rule about several settings
             raise UserError(f"These settings contradict each other: {first['ctx']['error']}.") from None
-        raise UserError(f"The setting {name!r} cannot be {first['input']!r}: {first['msg'].lower()}.") from None
+        raise UserError(f"The setting {name!r} cannot be {_shown(first['input'])}: {first['msg'].lower()}.") from None
+    if graph is not None:
+        settings.check_graph(graph)
+    return settings
+
+
+def _shown(value: Any) -> str:
+    """A value for a message; long ones are cut. ``str`` of a huge integer is an error in Python."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+    return text if len(text) <= 80 else text[:77] + "…"
 
 
 def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
@@ -93,13 +112,32 @@ def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
 
 def settings_from_file(path: Path) -> dict[str, Any]:
     """The settings in a TOML file: its top level, or the table ``[settings]`` of a run's config.toml."""
+    tables = read_toml(path)
+    settings = tables.get("settings", {key: value for key, value in tables.items() if not isinstance(value, dict)})
+    if not isinstance(settings, dict):
+        raise UserError(f"'settings' in {str(path)!r} must be a table: [settings].")
+    return settings
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file of the user."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UserError(f"{str(path)!r} is not a file, so it has no settings.")
+        if path.stat().st_size > MAX_TOML_BYTES:
+            raise UserError(f"The settings file {str(path)!r} is larger than 1 MiB.")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"Settings file not found: {str(path)!r}.") from None
+    except UserError:
+        raise
+    except RecursionError:
+        raise UserError(f"The settings file {str(path)!r} has tables within tables that are too deep.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"The settings file {str(path)!r} cannot be read: {error}.") from None
-    return tables.get("settings", {key: value for key, value in tables.items() if not isinstance(value, dict)})
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"The settings file {str(path)!r} cannot be read: {reason}.") from None
+    except ValueError:  # of Python's limit on the digits of integers
+        raise UserError(f"A number in the settings file {str(path)!r} has thousands of digits.") from None
 
 
 def settings_from_assignments(assignments: list[str]) -> dict[str, str]:

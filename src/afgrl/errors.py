@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)  # of an OSError
 MAX_LISTED = 10  # possible names in a message
 MAX_COMPARED = 100_000  # names searched for a close match; more would take seconds
 

@@ -88,7 +88,7 @@ def test_a_pyg_file(tmp_path):
 
 def test_features_of_a_pyg_file_have_a_row_per_node(tmp_path):
     torch.save({"x": torch.ones(3), "edge_index": torch.tensor([[0, 1], [1, 2]])}, tmp_path / "graph.pt")
-    with pytest.raises(UserError, match=r"must have shape \[nodes, features\], but their shape is \(3,\)"):
+    with pytest.raises(UserError, match=r"must have shape \[nodes, features\], not \(3,\)"):
         load(tmp_path / "graph.pt")
 
 

@@ -47,17 +47,17 @@ def test_pickled_names_are_not_opened(tmp_path):
         ({"adj_indptr": None, "adj_shape": None}, "has no arrays adj_indptr, adj_shape"),
         ({"attr_data": None}, "has no array attr_data"),
         ({"labels": np.zeros(5, int)}, r"labels has shape \(5,\), but the graph has 12 nodes"),
-        ({"labels": np.full(12, -1)}, "integers from 0"),
+        ({"labels": np.full(12, -2)}, "integers from 0"),
         ({"labels": np.full(12, 0.5)}, "integers from 0"),
-        ({"labels": np.array(12 * ["a"], dtype=object)}, "Object arrays cannot be loaded"),
+        ({"labels": np.array(12 * ["a"], dtype=object)}, "contains Python objects, which are not loaded"),
         ({"adj_indices": np.full(12, 99)}, "damaged or has another layout"),
         ({"attr_indices": np.full(24, 99)}, "damaged or has another layout"),
         ({"adj_shape": np.array([12, 12, 12])}, "damaged or has another layout"),
         (csr_arrays("adj", np.ones((12, 3))), "must be square"),
         (csr_arrays("attr", np.ones((11, 3))), "12 nodes but the features have 11 rows"),
         (csr_arrays("attr", np.full((12, 3), np.nan)), "NaN or infinite"),
-        ({"attr_matrix": np.ones(12)}, "must have shape"),
-        ({"attr_matrix": np.full((12, 2), "a")}, "damaged or has another layout"),
+        ({"attr_matrix": np.ones(12)}, "must be numbers of shape"),
+        ({"attr_matrix": np.full((12, 2), "a")}, "must be numbers of shape"),
     ],
 )
 def test_an_invalid_file_is_an_error_that_names_it(changes, sentence, tmp_path):
@@ -84,7 +84,7 @@ def test_a_flipped_bit_is_detected(tmp_path):
     position = content.index(small_arrays()["adj_indices"].tobytes())
     content[position] ^= 1
     path.write_bytes(bytes(content))
-    with pytest.raises(UserError, match="damaged or has another layout"):
+    with pytest.raises(UserError, match=r"The array 'adj_indices' in .* is damaged: Bad CRC-32"):
         load(path)
 
 

@@ -17,7 +17,7 @@ from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.read import TABLE_SUFFIXES, read_table
 from afgrl.data.tables.roles import TableNames
-from afgrl.data.unpacking import file_suffix
+from afgrl.data.unpacking import file_suffix, home_expanded, is_file_or_folder
 from afgrl.errors import UserError
 
 EDGE_FILES = re.compile(r"edge|link|relation|interaction|citation|adjacen|cites", re.IGNORECASE)
@@ -45,7 +45,7 @@ def load_files(
     source: Path, options: ReadOptions = ReadOptions(), *, fitted: Fitted = None, needs_edges: bool = True
 ) -> Dataset:
     """A dataset from a folder of tables, a table, or a file that contains a graph."""
-    if not source.exists():
+    if not is_file_or_folder(source):
         raise UserError(f"File or folder not found: {source}.")
     if source.is_file() and (file_suffix(source) in GRAPH_SUFFIXES or zipfile.is_zipfile(source)):
         return load_graph_file(source, options, fitted)
@@ -80,7 +80,7 @@ def _table_file(source: Path, options: ReadOptions) -> SourceFiles:
 
 
 def _given_node_file(options: ReadOptions) -> Path | None:
-    return Path(options.nodes).expanduser() if options.nodes else None
+    return home_expanded(options.nodes) if options.nodes else None
 
 
 def _is_edge_table(file: Path, options: ReadOptions) -> bool:

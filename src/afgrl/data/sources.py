@@ -15,6 +15,7 @@ from afgrl.data.demo import COUNTS as DEMO_COUNTS
 from afgrl.data.demo import load_demo
 from afgrl.data.splits import UNUSED, Splits, random_splits
 from afgrl.data.tables.options import ReadOptions
+from afgrl.data.unpacking import home_expanded, is_file_or_folder
 from afgrl.errors import UserError, unknown
 
 SPLITS = ("auto", "canonical", "random")
@@ -74,8 +75,8 @@ def _load_path(path: Path, options: ReadOptions) -> Dataset:
 
 
 def _checked_path(source: str | Path) -> Path:
-    path = Path(source).expanduser()
-    looks_like_a_path = isinstance(source, Path) or path.suffix or os.sep in source or path.exists()
+    path = home_expanded(source)
+    looks_like_a_path = isinstance(source, Path) or path.suffix or os.sep in source or is_file_or_folder(path)
     if not looks_like_a_path:
         raise unknown("dataset", str(source), names())
     return path

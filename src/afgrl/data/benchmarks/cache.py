@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from afgrl.csr import no_csr_warnings
+from afgrl.data.unpacking import home_expanded
 from afgrl.errors import UserError
 
 LAYOUT = 1  # increase when the meaning of the tensors changes, so that older files are not used
@@ -22,8 +23,11 @@ LAYOUT = 1  # increase when the meaning of the tensors changes, so that older fi
 def cache_folder() -> Path:
     """The folder of all caches: ``AFGRL_CACHE``, or ``afgrl`` in the user's cache folder."""
     if os.environ.get("AFGRL_CACHE"):
-        return Path(os.environ["AFGRL_CACHE"]).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "afgrl"
+        return home_expanded(os.environ["AFGRL_CACHE"])
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "afgrl"
+    except RuntimeError:
+        raise UserError("There is no home folder for caches; set AFGRL_CACHE to a writable folder.") from None
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
+from afgrl.data.benchmarks.pickles import check_pickle
 from afgrl.data.benchmarks.registry import Benchmark
 from afgrl.errors import UserError
 from afgrl.ops.sparse.layout import compact_features
@@ -21,14 +22,20 @@ TENSORS = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
 
 def read_raw_files(benchmark: Benchmark, raw: Sequence[Path], scratch: Path) -> dict[str, Tensor]:
     """The tensors of a benchmark. PyG writes next to the raw files, which may be in a read-only folder, so it reads
-    links to them in ``scratch``."""
+    links to them in ``scratch``, or copies of pickles, which nobody can change after their check."""
     for source, link in zip(raw, benchmark.raw.under(scratch), strict=True):
         link.parent.mkdir(parents=True, exist_ok=True)
         try:
-            link.symlink_to(source.absolute())
+            if _is_pickle(source):
+                shutil.copyfile(source, link)
+            else:
+                link.symlink_to(source.absolute())
         except OSError:  # Windows without the privilege, some network disks
             shutil.copyfile(source, link)
     try:
+        for link in benchmark.raw.under(scratch):
+            if _is_pickle(link):
+                check_pickle(link)
         data = _read_with_pyg(benchmark, scratch)
     except (MemoryError, ImportError):
         raise
@@ -39,6 +46,10 @@ def read_raw_files(benchmark: Benchmark, raw: Sequence[Path], scratch: Path) -> 
             f"delete it, or replace it with the file from {benchmark.raw.url}."
         ) from error
     return {key: data[key] for key in TENSORS if key in data}
+
+
+def _is_pickle(path: Path) -> bool:
+    return path.name.startswith("ind.") and not path.name.endswith(".index")
 
 
 def _read_with_pyg(benchmark: Benchmark, root: Path) -> Any:
@@ -66,7 +77,10 @@ def _damaged_file(benchmark: Benchmark, raw: Sequence[Path]) -> Path:
 
     for path in raw:
         try:
-            read_file(str(path.parent), benchmark.raw.folder, path.name.split(".", 2)[2])
+            if _is_pickle(path):
+                check_pickle(path)
+            else:
+                read_file(str(path.parent), benchmark.raw.folder, path.name.split(".", 2)[2])
         except Exception:
             return path
     return raw[0].parent

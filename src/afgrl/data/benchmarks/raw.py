@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from afgrl.data.benchmarks.cache import cache_folder, scratch_folder
+from afgrl.data.unpacking import home_expanded
 from afgrl.errors import UserError
 
 TIMEOUT = 30  # seconds without data, so that a machine without network fails soon
@@ -67,7 +68,7 @@ def user_folder(data_dir: str | Path | None = None) -> Path | None:
     given = data_dir or os.environ.get("AFGRL_DATA")
     if not given:
         return None
-    folder = Path(given).expanduser()
+    folder = home_expanded(given)
     if not folder.is_dir():
         what = "The data folder" if data_dir else "The data folder in AFGRL_DATA"
         raise UserError(f"{what} does not exist or is not a folder: {folder}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 
 from afgrl.data.convert import from_scipy
 from afgrl.data.dataset import Dataset
-from afgrl.data.formats.arrays import READ_ERRORS, SCIPY_ARRAYS, npz_array_names
+from afgrl.data.formats.arrays import SCIPY_ARRAYS, csr_matrix, npz_array_names, read_npz, sparse_matrix
 from afgrl.data.tables.assemble import dataset_from_tables
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
@@ -22,6 +21,8 @@ from afgrl.errors import UserError
 from afgrl.ops.sparse.layout import compact_features
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
+WANTED = {"attr_matrix", "labels", *(f"{prefix}_{part}" for prefix in ("adj", "attr") for part in CSR_PARTS)}
+DAMAGED = (ValueError, TypeError, KeyError, OverflowError)  # what arrays that do not fit together raise
 
 
 def load_npz(path: Path, options: ReadOptions, fitted: Fitted = None) -> Dataset:
@@ -30,9 +31,10 @@ def load_npz(path: Path, options: ReadOptions, fitted: Fitted = None) -> Dataset
 
 
 def _load_adjacency(path: Path, options: ReadOptions, fitted: Fitted) -> Dataset:
+    arrays = read_npz(path)
     try:
-        matrix = sp.coo_array(sp.load_npz(path))
-    except READ_ERRORS as error:
+        matrix = sp.coo_array(sparse_matrix(arrays))
+    except DAMAGED as error:
         raise UserError(f"The file {path} contains no sparse matrix or is damaged: {short_reason(error)}.") from None
     if matrix.shape[0] != matrix.shape[1]:
         raise UserError(f"The adjacency matrix in {path} must be square, but its shape is {matrix.shape}.")
@@ -51,39 +53,39 @@ def _load_gnn_benchmark(path: Path) -> Dataset:
 
     Other arrays are not opened: published files contain names as pickled objects.
     """
+    arrays = read_npz(path, WANTED)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            graph = from_scipy(_csr_matrix(arrays, "adj"), compact_features(_features(arrays)))
-            y = _labels(arrays["labels"], graph.n) if "labels" in arrays else None
+        graph = from_scipy(_csr_matrix(arrays, "adj"), compact_features(_features(arrays)))
+        y = _labels(arrays["labels"], graph.n) if "labels" in arrays else None
     except UserError as error:
         raise UserError(f"The file {path} contains no usable graph: {error}") from None
-    except (*READ_ERRORS, TypeError) as error:
-        raise UserError(f"The file {path} is damaged or has another layout: {str(error).rstrip('.')}.") from error
+    except DAMAGED as error:
+        raise UserError(f"The file {path} is damaged or has another layout: {short_reason(error)}.") from None
     return Dataset(path.stem, graph, y)
 
 
-def _csr_matrix(arrays: Mapping[str, Any], prefix: str) -> sp.csr_array:
+def _csr_matrix(arrays: dict[str, np.ndarray], prefix: str) -> sp.csr_array:
     missing = [f"{prefix}_{part}" for part in CSR_PARTS if f"{prefix}_{part}" not in arrays]
     if missing:
         raise UserError(f"it has no array{'s' * (len(missing) > 1)} {', '.join(missing)}.")
-    data, indices, indptr, (n_rows, n_columns) = (arrays[f"{prefix}_{part}"] for part in CSR_PARTS)
-    matrix = sp.csr_array((data, indices, indptr), shape=(int(n_rows), int(n_columns)))
-    matrix.check_format(full_check=True)  # an index out of bounds would read foreign memory
-    return matrix
+    return csr_matrix(arrays, f"{prefix}_")
 
 
-def _features(arrays: Mapping[str, Any]) -> Any:
+def _features(arrays: dict[str, np.ndarray]) -> Any:
     if "attr_matrix" not in arrays:
         return _csr_matrix(arrays, "attr")
     matrix = arrays["attr_matrix"]
-    if matrix.ndim != 2:
-        raise UserError(f"attr_matrix must have shape [nodes, features], but its shape is {matrix.shape}.")
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iufb":
+        found = f"{matrix.dtype} of shape {matrix.shape}"
+        raise UserError(f"attr_matrix must be numbers of shape [nodes, features], but it is {found}.")
     return matrix
 
 
-def _labels(labels: np.ndarray, n: int) -> np.ndarray:
+def _labels(labels: np.ndarray, n: int) -> np.ndarray | None:
+    """The class of each node; None if no node has a label."""
     if labels.shape != (n,):
         raise UserError(f"labels has shape {labels.shape}, but the graph has {n} nodes.")
-    if labels.dtype.kind not in "iu" or labels.min() < 0:
-        raise UserError("labels must be integers from 0.")
-    return labels.astype(np.int64)
+    if labels.dtype.kind not in "iu" or (n and labels.min() < -1):
+        raise UserError("labels must be integers from 0, or -1 for nodes without a label.")
+    present = np.unique(labels[labels >= 0])  # numbers that no node has are no classes
+    return np.where(labels >= 0, np.searchsorted(present, labels), -1).astype(np.int64) if len(present) else None

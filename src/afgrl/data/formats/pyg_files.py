@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +11,32 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from afgrl.csr import no_csr_warnings
 from afgrl.data.dataset import Dataset
 from afgrl.data.tables.assemble import dataset_from_tables
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames
+from afgrl.data.unpacking import short_reason
 from afgrl.errors import UserError
 
+MAX_NODES_PER_EDGE = 1000
 HOW_TO_SAVE = "torch.save(data.to_dict(), FILE)"
 
 
 def load_pyg_file(path: Path, options: ReadOptions, fitted: Fitted = None) -> Dataset:
     stored = _load_tensors(path)
-    x, y, edge_index = stored.get("x"), stored.get("y"), stored["edge_index"]
-    n = _checked_n_nodes(stored, path)
+    edges = _array(stored["edge_index"], "edge_index", path)
+    features = None if stored.get("x") is None else _array(stored["x"], "x", path)
+    n = _checked_n_nodes(edges, features, stored.get("num_nodes"), path)
     nodes: dict[str, Any] = {"id": np.arange(n)}
-    if isinstance(y, Tensor) and y.shape == (n,) and not y.is_floating_point():
-        nodes["label"] = pa.array(y.numpy(), mask=(y < 0).numpy())  # -1 usually means unlabeled
-    edges = pa.table({"source": edge_index[0].numpy(), "target": edge_index[1].numpy(), **_weights(stored, path)})
-    features = None if x is None else (x.to_dense() if x.layout != torch.strided else x).numpy()
+    labels = _array(stored["y"], "y", path) if isinstance(stored.get("y"), Tensor) else None
+    if labels is not None and labels.shape == (n,) and labels.dtype.kind in "iub":
+        nodes["label"] = pa.array(labels, mask=labels < 0)  # -1 usually means unlabeled
+    table = pa.table({"source": edges[0], "target": edges[1], **_weights(stored, edges.shape[1], path)})
     label = options.label or ("label" if "label" in nodes else None)
     return dataset_from_tables(
-        pa.table(nodes), edges, ReadOptions(id="id", label=label, weight=options.weight), features=features,
+        pa.table(nodes), table, ReadOptions(id="id", label=label, weight=options.weight), features=features,
         fitted=fitted, name=path.stem, names=TableNames(path.name, path.name),
     )  # fmt: skip
 
@@ -49,22 +54,64 @@ def _load_tensors(path: Path) -> dict[str, Any]:
     return stored
 
 
-def _checked_n_nodes(stored: dict[str, Any], path: Path) -> int:
+def _array(value: Any, name: str, path: Path) -> np.ndarray:
+    """A tensor as a NumPy array of integers, booleans or float32; tensors of unusual kinds are converted or refused."""
+    if not isinstance(value, Tensor):
+        raise UserError(f"{name!r} in {path} must be a tensor, but it is of type {type(value).__name__}.")
+    kind = f"{str(value.dtype).removeprefix('torch.')} tensor ({str(value.layout).removeprefix('torch.')})"
+    if value.is_complex() or value.is_quantized or value.is_meta:
+        kind = "tensor without values" if value.is_meta else kind
+        raise UserError(f"{name!r} in {path} is a {kind}, which cannot be used.")
+    try:
+        plain = _checked_dense(value.detach()).resolve_neg()
+        array: np.ndarray = (plain.float() if plain.is_floating_point() else plain).numpy()
+    except MemoryError:
+        raise
+    except Exception as error:  # torch raises many types, depending on the kind of tensor
+        raise UserError(f"{name!r} in {path} is a {kind}, which cannot be used: {short_reason(error)}.") from None
+    return array
+
+
+def _checked_dense(value: Tensor) -> Tensor:
+    """A sparse tensor is built again, with its indices checked: one out of bounds would write to foreign memory."""
+    if value.layout == torch.strided:
+        return value
+    with no_csr_warnings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about layouts in beta
+        if value.layout == torch.sparse_coo:
+            value = torch.sparse_coo_tensor(value._indices(), value._values(), value.shape, check_invariants=True)
+        elif value.layout == torch.sparse_csr:
+            parts = value.crow_indices(), value.col_indices(), value.values()
+            value = torch.sparse_csr_tensor(*parts, value.shape, check_invariants=True)
+        else:
+            raise ValueError("only the sparse layouts COO and CSR are read")
+        return value.to_dense()
+
+
+def _checked_n_nodes(edges: np.ndarray, features: np.ndarray | None, given: Any, path: Path) -> int:
     """The number of nodes, after a check of the edges."""
-    x, edges = stored.get("x"), stored["edge_index"]
-    if edges.ndim != 2 or edges.shape[0] != 2 or edges.is_floating_point():
-        raise UserError(f"The edges in {path} must be integers of shape [2, e], not {tuple(edges.shape)}.")
-    highest = int(edges.max()) if edges.numel() else -1
-    n = int(x.shape[0] if x is not None else max(highest + 1, stored.get("num_nodes", 0)))
-    if edges.numel() and not 0 <= int(edges.min()) <= highest < n:
-        raise UserError(f"An edge in {path} refers to node {highest}, but the nodes are 0 to {n - 1}.")
+    if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
+        raise UserError(f"The edges in {path} must be integers of shape [2, e], not {edges.dtype} of {edges.shape}.")
+    highest = int(edges.max()) if edges.size else -1
+    if features is not None:
+        if features.ndim != 2:
+            raise UserError(f"'x' in {path} must have shape [nodes, features], not {features.shape}.")
+        n = len(features)
+    else:
+        # Nodes without features and edges have only their number; far more of them than edges would be a mistake.
+        n = max(highest + 1, given if isinstance(given, int) else 0)
+        if n > MAX_NODES_PER_EDGE * (edges.shape[1] + 1):
+            raise UserError(f"{path} has {n:,} nodes without features but only {edges.shape[1]:,} edges.")
+    if edges.size and not 0 <= int(edges.min()) <= highest < n:
+        wrong = highest if highest >= n else int(edges.min())
+        raise UserError(f"An edge in {path} refers to node {wrong}, but the nodes are 0 to {n - 1}.")
     return n
 
 
-def _weights(stored: dict[str, Any], path: Path) -> dict[str, np.ndarray]:
-    weight, n_edges = stored.get("edge_weight"), stored["edge_index"].shape[1]
-    if not isinstance(weight, Tensor):
+def _weights(stored: dict[str, Any], n_edges: int, path: Path) -> dict[str, np.ndarray]:
+    if not isinstance(stored.get("edge_weight"), Tensor):
         return {}
-    if weight.numel() != n_edges:
-        raise UserError(f"{path} has {n_edges:,} edges but {weight.numel():,} edge weights.")
-    return {"weight": weight.reshape(-1).double().numpy()}
+    weight = _array(stored["edge_weight"], "edge_weight", path)
+    if weight.size != n_edges:
+        raise UserError(f"{path} has {n_edges:,} edges but {weight.size:,} edge weights.")
+    return {"weight": weight.reshape(-1).astype(np.float64)}

@@ -60,4 +60,4 @@ def looks_like_edges(table: pa.Table, options: ReadOptions) -> bool:
 
 def _starts_with_an_edge(table: pa.Table) -> bool:
     """Whether the first row is two integers, and perhaps a weight and a time."""
-    return table.num_columns <= 4 and all(str(table[place][0]).strip().isdigit() for place in (0, 1))
+    return 2 <= table.num_columns <= 4 and all(str(table[place][0]).strip().isdigit() for place in (0, 1))

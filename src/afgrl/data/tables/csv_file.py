@@ -15,6 +15,7 @@ from afgrl.data.tables.csv_format import COMMENT_SIGNS, check_column_names, dete
 from afgrl.data.unpacking import open_unpacked
 from afgrl.errors import UserError
 
+MAX_ROW_BYTES = 16 << 20
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist")
 
 
@@ -71,7 +72,9 @@ def _parse(path: Path, source: Any, names: list[str], delimiter: str, encoding: 
         return pyarrow.csv.read_csv(
             source,
             # With several threads, an invalid row does not know its number.
-            pyarrow.csv.ReadOptions(column_names=names, skip_rows=skip, encoding=encoding, use_threads=False),
+            pyarrow.csv.ReadOptions(
+                column_names=names, skip_rows=skip, encoding=encoding, use_threads=False, block_size=MAX_ROW_BYTES
+            ),
             pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=collect),
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True,
@@ -79,6 +82,8 @@ def _parse(path: Path, source: Any, names: list[str], delimiter: str, encoding: 
             ),
         )  # fmt: skip
     except (pa.ArrowException, UnicodeError) as error:
+        if "straddl" in str(error):  # what Arrow says of a row that does not fit a block
+            raise UserError(f"A row of {path} is longer than 16 MiB; is a quote not closed?") from None
         if not invalid:
             raise undecodable(path, encoding, error) from None
         row = invalid[0]

@@ -29,12 +29,15 @@ def detect_csv_format(path: Path, encoding: str | None, *, edges: bool) -> CsvFo
     with open_unpacked(path) as file:
         head = file.read(1 << 20)
     encoding = encoding or next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), "utf-8")
-    encoding = encoding.lower()
+    encoding = _checked_encoding(encoding)
     if b"\0" in head and not encoding.startswith("utf-16"):
         raise UserError(f"The file {path} is not text: it contains zero bytes.")
     n_skipped, line, has_comments = _first_row(path, _decode(path, head, encoding), edges=edges)
     delimiter = _delimiter(path, line)
-    cells = line.split() if delimiter == " " else next(csv.reader([line], delimiter=delimiter))
+    try:
+        cells = line.split() if delimiter == " " else next(csv.reader([line], delimiter=delimiter))
+    except csv.Error as error:  # a name of more than 131,072 characters
+        raise UserError(f"The first row of {path} is not one of a table: {short_reason(error)}.") from None
     if len(cells) > MAX_COLUMNS:
         raise _too_many_columns(path)
     return CsvFormat(encoding, delimiter, n_skipped, has_comments, [cell.strip() for cell in cells])
@@ -60,12 +63,21 @@ def _delimiter(path: Path, row: str) -> str:
     return best if counts[best] else " " if len(row.split()) > 1 else ","
 
 
+def _checked_encoding(name: str) -> str:
+    """Codecs that turn bytes into other bytes, such as hex, are no encodings of text."""
+    try:
+        is_text = codecs.lookup(name)._is_text_encoding
+    except (LookupError, ValueError):  # a name with a zero byte
+        is_text = False
+    if not is_text:
+        raise UserError(f"Unknown encoding {name!r}; common ones are utf-8, latin-1 and utf-16.")
+    return name.lower()
+
+
 def _decode(path: Path, head: bytes, encoding: str) -> str:
     try:
         # Incremental, because the head of a file may end within a character.
         return codecs.getincrementaldecoder(encoding)().decode(head)
-    except LookupError:
-        raise UserError(f"Unknown encoding {encoding!r}; common ones are utf-8, latin-1 and utf-16.") from None
     except UnicodeError as error:
         raise undecodable(path, encoding, error) from None
 

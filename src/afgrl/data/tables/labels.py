@@ -40,6 +40,8 @@ def _could_be_classes(column: pa.ChunkedArray) -> bool:
 def encode_labels(column: pa.ChunkedArray, name: str, report: IngestReport, where: str) -> tuple[np.ndarray, list[str]]:
     """The class of each node, [n] int64 with -1 for unlabeled nodes, and the names of the classes."""
     text = ids_as_text(column)
+    if _numbers_with_minus_one(text):  # the usual sign for a missing label
+        text = pc.if_else(pc.equal(text, "-1"), pa.scalar(None, text.type), text)
     classes = sorted(text.drop_null().unique().to_pylist(), key=_numbers_first)
     if not classes:
         raise UserError(f"The label column {name!r} of {where} is empty.")
@@ -47,6 +49,11 @@ def encode_labels(column: pa.ChunkedArray, name: str, report: IngestReport, wher
     if text.null_count:
         report.info(f"Nodes without a label: {text.null_count:,} of {len(text):,}.")
     return y, classes
+
+
+def _numbers_with_minus_one(text: pa.ChunkedArray) -> bool:
+    found = text.drop_null().unique().to_pylist()
+    return "-1" in found and all(name.isdigit() for name in found if name != "-1")
 
 
 def _numbers_first(name: str) -> tuple[int, str]:

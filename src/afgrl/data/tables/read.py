@@ -9,18 +9,21 @@ import pyarrow.parquet as pq
 
 from afgrl.data.tables.csv_file import CSV_SUFFIXES, read_csv_file
 from afgrl.data.tables.csv_format import check_column_names
-from afgrl.data.unpacking import file_suffix, short_reason
+from afgrl.data.unpacking import check_unpacked_size, file_suffix, is_file_or_folder, short_reason
 from afgrl.errors import UserError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
+CELL_BYTES = 4  # at least, once read
 TABLE_SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES)
 
 
 def read_table(path: Path, *, encoding: str | None = None, edges: bool = False) -> pa.Table:
     """The table in a file. Cells of CSV files stay text, so that an id such as 007 keeps its zeros; empty cells are
     null. With ``edges``, the file may be an edge list: no header, comments, spaces between columns."""
-    if not path.is_file():
-        raise UserError(f"{path} is a folder, not a table." if path.is_dir() else f"File not found: {path}.")
+    if not is_file_or_folder(path):
+        raise UserError(f"File not found: {path}.")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder, not a table.")
     if path.stat().st_size == 0:
         raise UserError(f"The file {path} is empty.")
     is_parquet = file_suffix(path) in PARQUET_SUFFIXES
@@ -32,8 +35,13 @@ def read_table(path: Path, *, encoding: str | None = None, edges: bool = False) 
 
 def _read_parquet(path: Path) -> pa.Table:
     try:
+        with pq.ParquetFile(path) as file:  # run-length encoding stores billions of equal cells in a few bytes
+            cells = file.metadata.num_rows * file.metadata.num_columns
+        check_unpacked_size(path, CELL_BYTES * cells, path.stat().st_size)
         table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+    except (MemoryError, UserError):
+        raise
+    except Exception as error:  # Arrow raises many types for a damaged file
         raise UserError(f"The file {path} is not a Parquet file or is damaged: {short_reason(error)}.") from None
     check_column_names(path, table.column_names)
     return table

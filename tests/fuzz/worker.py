@@ -1,0 +1,104 @@
+"""One process of the fuzzer: reads inputs that its parent names, and reports what happened, as JSON lines.
+
+A line is a seed, or the folder of a saved input. The parent notices a crash of the interpreter or a hang.
+"""
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from afgrl.cli.entry_point import app
+from afgrl.config import resolve, settings_from_file
+from afgrl.data.demo import load_demo
+from afgrl.errors import UserError
+from afgrl.methods.afgrl import AFGRLSettings
+from tests.fuzz.corpus import Case, load_case
+from tests.fuzz.mutations import mutated
+
+MEMORY = 1 << 30  # bytes that reading a small input may take
+DEMO = None
+
+
+def main() -> None:
+    for line in sys.stdin:
+        request = line.strip()
+        name, case = mutated(int(request)) if request.isdigit() else ("saved", load_case(Path(request)))
+        print(json.dumps({"input": request, "format": name} | outcome(case)), flush=True)
+
+
+def outcome(case: Case) -> dict[str, Any]:
+    """``failure`` is empty if the input gave a result or one sentence, quickly, and left nothing behind."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, content in case.files.items():
+            (folder / file).write_bytes(content)
+        before, memory = sorted(folder.rglob("*")), _resident()
+        start = time.perf_counter()
+        failure, sentence = _settings(folder) if case.source == "" else _checked(folder / case.source)
+        seconds = time.perf_counter() - start
+        grown = _peak() - memory
+        if not failure and sorted(folder.rglob("*")) != before:
+            failure = "left files behind"
+        if not failure and grown > MEMORY:
+            failure = f"took {grown >> 20} MiB"
+    return {"failure": failure, "sentence": sentence, "seconds": round(seconds, 2)}
+
+
+def _checked(source: Path) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            app(["check", str(source), "--json"], standalone_mode=False)
+    except SystemExit as stop:
+        sentence = err.getvalue().strip()
+        if stop.code == 2:
+            return _not_one_sentence(sentence), sentence
+        return f"exit code {stop.code}", sentence
+    except BaseException:
+        return "traceback", traceback.format_exc()[-1500:]
+    json.loads(out.getvalue())
+    return "", ""
+
+
+def _settings(folder: Path) -> tuple[str, str]:
+    """The settings file of a run, without the training that follows."""
+    global DEMO
+    DEMO = DEMO or load_demo().graph
+    try:
+        resolve(AFGRLSettings, settings_from_file(folder / "settings.toml"), graph=DEMO)
+    except UserError as error:
+        return _not_one_sentence(str(error)), str(error)
+    except BaseException:
+        return "traceback", traceback.format_exc()[-1500:]
+    return "", ""
+
+
+def _not_one_sentence(text: str) -> str:
+    lines = text.splitlines()
+    ok = len(lines) == 1 and text.endswith((".", "?")) and len(text) < 1000 and "Traceback" not in text
+    return "" if ok else "not one sentence"
+
+
+def _resident() -> int:
+    """Resident bytes; resets the peak."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _peak() -> int:
+    return _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[name].split()[0]) * 1024
+
+
+if __name__ == "__main__":
+    main()
