@@ -134,7 +134,8 @@ def test_a_damaged_index_is_refused(run, vectors, damage):
         run.index_file.unlink()
     else:
         run.index_description_file.write_text('{"kind": "hnsw"' if damage == "text" else '{"kind": "hnsw"}')
-    with pytest.raises(UserError, match=r"The index of the run '.*' is damaged or of another version; delete "):
+    sentence = r"(The file '.*index\.(json|faiss)' is damaged or|has no index.faiss;).*delete index.json to build"
+    with pytest.raises(UserError, match=sentence):
         open_index(run, vectors)
 
 

@@ -81,3 +81,15 @@ def test_the_width_of_the_svd_is_limited(monkeypatch):
     complete = resolve(method_class("random").settings_class, dict(spec.settings), graph=communities()).model_dump()
     found = untrained_embeddings(replace(spec, settings=complete), Dataset("groups", communities()), CPU)
     assert found["svd"].shape[1] == found["ppr"].shape[1] == 5
+
+
+def test_multi_hop_features_that_take_too_much_memory_are_left_out(monkeypatch):
+    dataset, sentences = Dataset("groups", communities()), []
+    spec = RunSpec("", "raw")
+    size = 4 * 3 * dataset.graph.x.numel()
+    monkeypatch.setattr("afgrl.experiment.evaluation.free_memory", lambda kind: 4 * size)
+    assert "hops" in untrained_embeddings(spec, dataset, CPU, sentences.append)
+    assert sentences == []
+    monkeypatch.setattr("afgrl.experiment.evaluation.free_memory", lambda kind: 4 * size - 1)
+    assert "hops" not in untrained_embeddings(spec, dataset, CPU, sentences.append)
+    assert [sentence[:32] for sentence in sentences] == ["The baseline hops is left out: i"]

@@ -21,7 +21,7 @@ BLOCK_ROWS = 4096
 def describe_clusters(
     labels: np.ndarray, vectors: np.ndarray, ids: np.ndarray, features: Tensor, names: Sequence[str] | None
 ) -> list[dict[str, Any]]:
-    """One entry of clusters.json per cluster: its size, its distinctive features, and its most central nodes.
+    """One entry per cluster: its size, its distinctive features, and its most central nodes.
 
     ``labels`` [n] are 0…k-1, ``features`` [n, f] are dense or CSR, and ``names`` [f] are the names of the features.
     """

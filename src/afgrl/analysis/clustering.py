@@ -37,7 +37,7 @@ def cluster_run(
 ) -> dict[str, Any]:
     """Cluster the readout of a run, or with ``plain`` its vectors, and save the clusters in it.
 
-    Returns the contents of clusters.json.
+    Returns the description of the clusters, which is saved with them.
     """
     ids, vectors = run.embedding()
     dataset = run.dataset(data_dir)

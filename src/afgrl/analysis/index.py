@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
 from afgrl.ops.knn import Neighbors, nearest_neighbors
-from afgrl.runs.files import replace_file
+from afgrl.runs.files import replace_file, write_json
 from afgrl.runs.folder import Run
+from afgrl.runs.readers import check, read_json, reading
 
 # HNSW answers fastest, but adding a row takes longer the more rows there are: 38 s for 120,000 rows of width 256 on one
 # core. Above this number of rows, an inverted file (IVF) is built instead.
@@ -69,21 +70,30 @@ def open_index(run: Run, vectors: np.ndarray) -> Index:
     if not run.index_description_file.is_file():
         return build_index(run)
     faiss = _import_faiss()
-    advice = f"delete {str(run.index_description_file)!r} to build it again"
-    try:
-        description = IndexDescription(**json.loads(run.index_description_file.read_text(encoding="utf-8")))
-        complete = _file_checksum(run.index_file) == description.file_checksum
-        faiss_index = faiss.read_index(str(run.index_file)) if complete else None  # may crash on a damaged file
-    except (OSError, ValueError, TypeError, RuntimeError):
-        faiss_index = None
-    if faiss_index is None:
-        raise UserError(f"The index of the run {str(run.path)!r} is damaged or of another version; {advice}.")
+    description = _read_description(run)
+    with reading(run.index_file):
+        same = _file_checksum(run.index_file) == description.file_checksum
+        check(same, "it is not the file that index.json describes")
+        faiss_index = faiss.read_index(str(run.index_file))  # may crash on a damaged file
+        n_lists = description.parameters.get("nlist")
+        check(n_lists in (None, getattr(faiss_index, "nlist", None)), f"it does not have {n_lists} lists")
     if (
         description.vectors_fingerprint != vectors_fingerprint(vectors)
         or (faiss_index.ntotal, faiss_index.d) != vectors.shape
     ):
+        advice = f"delete {str(run.index_description_file)!r} to build it again"
         raise UserError(f"The index of the run {str(run.path)!r} belongs to other vectors; {advice}.")
     return Index(faiss_index, description)
+
+
+def _read_description(run: Run) -> IndexDescription:
+    with reading(run.index_description_file):
+        description = IndexDescription(**read_json(run.index_description_file))
+        TypeAdapter(IndexDescription).validate_python(asdict(description), strict=False)
+        effort = description.parameters["efSearch" if description.kind == "hnsw" else "nprobe"]
+        check(effort in SEARCH_EFFORTS, f"its search effort is {effort}")
+        check(0 <= description.recall <= 1, f"its recall is {description.recall}")
+        return description
 
 
 def build_index(run: Run) -> Index:
@@ -95,10 +105,9 @@ def build_index(run: Run) -> Index:
     sample = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:N_QUERIES]
     description = IndexDescription(kind, parameters, 0.0, len(sample), vectors_fingerprint(vectors))
     index = _with_enough_effort(Index(faiss_index, description), x, x[sample])
-    replace_file(run.index_file, lambda path: faiss.write_index(faiss_index, str(path)))
+    replace_file(run.index_file, lambda path: _save_index(faiss, path, faiss_index))
     description = replace(index.description, file_checksum=_file_checksum(run.index_file))
-    text = json.dumps(asdict(description), indent=1) + "\n"
-    replace_file(run.index_description_file, lambda path: path.write_text(text, encoding="utf-8"))
+    write_json(run.index_description_file, asdict(description))
     return Index(faiss_index, description)
 
 
@@ -145,6 +154,11 @@ def vectors_fingerprint(vectors: np.ndarray) -> str:
 def _file_checksum(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _save_index(faiss: Any, path: Path, faiss_index: Any) -> None:
+    with open(path, "wb") as file:  # given a name, faiss would report a full disk as a RuntimeError
+        faiss.write_index(faiss_index, faiss.PyCallbackIOWriter(file.write))
 
 
 def _import_faiss() -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from afgrl.data.files import load_files
 from afgrl.data.formats.graph_files import WITHOUT_IDS
 from afgrl.data.join import join_graphs
 from afgrl.data.sources import names
+from afgrl.data.unpacking import home_expanded
 from afgrl.errors import UserError
 from afgrl.experiment.model import load_method
 from afgrl.graph import as_text
@@ -54,7 +54,7 @@ def embed_new_nodes(
     options = run.spec().read
     n_nearest = options.knn_graph
     options = replace(options, nodes=None, label=None, knn_graph=None)
-    path = Path(source).expanduser()
+    path = home_expanded(source)
     new = load_files(path, options, fitted=table_encoder, needs_edges=False)
     for sentence in new.ingested.report.sentences if new.ingested else []:
         message(sentence)

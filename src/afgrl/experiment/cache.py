@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 
 import afgrl
 from afgrl.data import Dataset
-from afgrl.errors import AfgrlError, Interrupted
+from afgrl.errors import AfgrlError, Interrupted, UserError
 from afgrl.experiment.evaluation import evaluate_run
 from afgrl.experiment.training import fit, resume
 from afgrl.runs.dataset_files import features_fingerprint
@@ -57,9 +57,12 @@ class RunCache:
         return self.folder / f"{dataset.name}-{spec.method}-{key}"
 
     def record(self, spec: RunSpec) -> Record | None:
-        """The record of a finished run; None if there is none."""
+        """The record of a finished run; None if there is none, or if it is damaged and has to be run again."""
         run = Run(self.path(spec))
-        return record_of(run) if run.is_complete and run.has_scores else None
+        try:
+            return record_of(run) if run.is_complete and run.has_scores else None
+        except UserError:
+            return None
 
     def has_embedding(self, spec: RunSpec) -> bool:
         return Run(self.path(spec)).embedding_file(None, "parquet").is_file()
@@ -85,12 +88,16 @@ class RunCache:
 
 def record_of(run: Run) -> Record:
     spec, scores, model = run.spec(), run.scores(), run.model_description()
+    with run.reading("scores.json"):
+        scores["last-epoch"]["classification"]["accuracy"]["mean"]  # what tables and messages need
+    with run.reading(EVALUATIONS):
+        evaluations = [_means(record) for record in run.lines(EVALUATIONS)]
     return {
         "dataset": scores["dataset"], "method": spec.method, "recipe": spec.recipe, "seed": scores["seed"],
         "settings": dict(spec.settings), "command": spec.command(), "environment": run.environment(),
         "epochs": model["epochs"], "seconds": model["seconds"],
         "last-epoch": scores["last-epoch"], "best-epoch": scores["best-epoch"],
-        "evaluations": [_means(record) for record in run.lines(EVALUATIONS)],
+        "evaluations": evaluations,
     }  # fmt: skip
 
 
@@ -151,7 +158,7 @@ def _completed(
 
 
 def _complete(spec: RunSpec, run_cache: RunCache, device: torch.device, keep_embedding: bool) -> Outcome:
-    if device.type == "cuda":
+    if device.index is not None:
         torch.cuda.set_device(device)  # kernels outside the training loop run on the current device
     try:
         return spec, run_cache.complete(spec, device, keep_embedding=keep_embedding)

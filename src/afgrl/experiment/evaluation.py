@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import torch
 from torch import Tensor
 
 from afgrl.config import resolve
+from afgrl.cost.machine import free_memory
+from afgrl.cost.workload import Workload
 from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset
 from afgrl.data.splits import Splits
@@ -22,23 +25,28 @@ from afgrl.evaluate import (
     select_labeled,
     smoothed_directions,
 )
+from afgrl.experiment.model import complete_settings
 from afgrl.experiment.periodic import first_splits
+from afgrl.graph import Graph
 from afgrl.methods import method_class
-from afgrl.methods.parts.spectral import pagerank_average
 from afgrl.ops.propagation import multi_hop_features
 from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.propagation.columns import pagerank_average
 from afgrl.runs.folder import EVALUATIONS, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.state import initial_state
 
+N_HOPS = 2  # of the baseline hops
+HOPS_SHARE = 0.25  # of the free memory: the table, its scaled blocks and their concatenation are in memory together
 SVD_COMPONENTS = 512  # the most for the baselines svd and ppr: the default of both methods
 
 
 def evaluate_run(
-    run: Run, device: torch.device, *, data_dir: str | None = None, baselines: bool = True
-) -> dict[str, Any]:
+    run: Run, device: torch.device, *, data_dir: str | None = None, baselines: bool = True,
+    message: Callable[[str], None] = lambda sentence: None,
+) -> dict[str, Any]:  # fmt: skip
     """The scores of a run, in both protocols where it has periodic evaluations; saved as scores.json."""
-    spec = run.spec()
+    spec, settings = run.spec(), complete_settings(run)
     y, stored_splits = run.labels()
     if y is None or stored_splits is None:
         raise UserError(f"The run {str(run.path)!r} has no labels, so it cannot be evaluated.")
@@ -52,7 +60,7 @@ def evaluate_run(
         "dataset": run.data()["name"],
         "method": spec.method,
         "recipe": spec.recipe,
-        "seed": spec.settings["seed"],
+        "seed": settings.seed,
         "splits": splits.name,
         "last-epoch": last_epoch(torch.from_numpy(run.embedding()[1])),
         "best-epoch": None,
@@ -60,7 +68,8 @@ def evaluate_run(
     }
     evaluations = run.lines(EVALUATIONS)
     if evaluations:
-        scores["best-epoch"] = scores_to_json(select_best_epochs(evaluations))
+        with run.reading(EVALUATIONS):
+            scores["best-epoch"] = scores_to_json(select_best_epochs(evaluations))
     predictions = run.predictions()
     if predictions is not None:  # a supervised method has its own classifier
         rows, labels, own_splits = select_labeled(y, splits)
@@ -69,7 +78,7 @@ def evaluate_run(
             if scores[protocol]:
                 scores[protocol]["classification"] = own["classification"]
     if baselines:
-        untrained = untrained_embeddings(spec, run.dataset(data_dir), device)
+        untrained = untrained_embeddings(spec, run.dataset(data_dir), device, message)
         scores["baselines"] = {name: last_epoch(embedding) for name, embedding in untrained.items()}
     run.save_scores(scores)
     return scores
@@ -87,18 +96,32 @@ def last_epoch_scores(
     )
 
 
-def untrained_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
+def untrained_embeddings(
+    spec: RunSpec, dataset: Dataset, device: torch.device, message: Callable[[str], None] = lambda sentence: None
+) -> dict[str, Tensor]:
     """What needs no training: the method before its first step, multi-hop features, the features themselves, and the
     vectors of the methods svd and ppr, which are at most as wide as the run's own."""
     settings = resolve(method_class(spec.method).settings_class, spec.settings)
     state, inputs = initial_state(spec.method, settings, dataset.graph, device)
     x = dataset.graph.x
-    return {
-        "random": state.method.embed(inputs),
-        "hops": multi_hop_features(dataset.graph.to(device), 2),
-        "raw": x.to(device).to_dense() if device.type == "cuda" else x,  # CSR is evaluated on the CPU
-        **_spectral_embeddings(spec, dataset, device),
-    }
+    found = {"random": state.method.embed(inputs)}
+    needed, free = _hops_memory(dataset.graph, device), free_memory(device.type)
+    if needed <= HOPS_SHARE * free:
+        found["hops"] = multi_hop_features(dataset.graph.to(device), N_HOPS)
+    else:
+        message(
+            f"The baseline hops is left out: its features take {needed / 2**30:.1f} GiB, more than a quarter of the "
+            f"{free / 2**30:.1f} GiB that are free."
+        )
+    found["raw"] = x.to(device).to_dense() if device.type == "cuda" else x  # CSR is evaluated on the CPU
+    return found | _spectral_embeddings(spec, dataset, device)
+
+
+def _hops_memory(graph: Graph, device: torch.device) -> int:
+    """Bytes of ``[X | SX | S²X]``; sparse entries have an int64 column."""
+    load = Workload.of(graph, device.type)
+    dense = 4 * graph.n * graph.n_features * (N_HOPS + 1)
+    return min(dense, 12 * sum(load.hop_nnz)) if load.hop_nnz else dense
 
 
 def _spectral_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from afgrl.config import resolve
+from afgrl.config import Settings, resolve
 from afgrl.methods import Method, Size, method_class
 from afgrl.runs.folder import Run
 
@@ -23,10 +23,19 @@ def describe_model(method: Method, *, weighted: bool, epochs: int, seconds: floa
 def load_method(run: Run, device: torch.device) -> Method:
     """The trained method of a run, ready to embed."""
     tensors, description = run.model()
-    cls = method_class(description["method"])
-    settings = resolve(cls.settings_class, description["settings"])
-    size = Size(description["n_nodes"], description["n_features"])
-    method = cls(settings, size, torch.Generator())
-    extra = {"_extra_state": method.get_extra_state()} if "_extra_state" in method.state_dict() else {}
-    method.load_state_dict({**tensors, **extra})
+    with run.reading("model.json"):
+        cls = method_class(description["method"])
+        settings = resolve(cls.settings_class, description["settings"])
+        size = Size(description["n_nodes"], description["n_features"])
+        method = cls(settings, size, torch.Generator())
+    with run.reading("model.safetensors"):
+        extra = {"_extra_state": method.get_extra_state()} if "_extra_state" in method.state_dict() else {}
+        method.load_state_dict({**tensors, **extra})
     return method.to(device).eval()
+
+
+def complete_settings(run: Run) -> Settings:
+    """The settings of a run. They are complete, so those of a damaged run or of another version do not fit."""
+    spec = run.spec()
+    with run.reading("config.toml"):
+        return resolve(method_class(spec.method).settings_class, spec.settings)

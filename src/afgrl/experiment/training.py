@@ -10,14 +10,15 @@ from typing import Any
 
 import torch
 
-from afgrl.config import Settings, resolve
+from afgrl.config import Settings
 from afgrl.cost.forecast import memory_warning
 from afgrl.data import Dataset
 from afgrl.data.splits import TRAIN, VALIDATION
-from afgrl.errors import Interrupted, UserError
-from afgrl.experiment.model import describe_model
+from afgrl.errors import DISK_IS_FULL, Interrupted, UserError
+from afgrl.experiment.model import complete_settings, describe_model
 from afgrl.experiment.periodic import PeriodicEvaluation
-from afgrl.methods import Method, method_class
+from afgrl.methods import Method
+from afgrl.runs.files import StorageError
 from afgrl.runs.folder import EVALUATIONS, HISTORY, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import Checkpoints, History, Stopwatch
@@ -61,13 +62,12 @@ def fit(
 
 def resume(run: Run, device: torch.device, *, data_dir: str | None = None, display: Display | None = None) -> Run:
     """Continue an interrupted run from its last checkpoint, with its own settings and its own copy of the data."""
-    spec = run.spec()
+    spec, settings = run.spec(), complete_settings(run)
     if run.data():
         dataset = run.dataset(data_dir)
     else:  # it was killed before the dataset was saved
         dataset = spec.load(data_dir)
         run.save_dataset(dataset)
-    settings = resolve(method_class(spec.method).settings_class, spec.settings)
     return train_run(run, spec, dataset, settings, device, display)
 
 
@@ -82,7 +82,8 @@ def train_run(
     monitor = EmbeddingMonitor(state, inputs, dataset.graph.n)
     checkpoint = run.checkpoint(device)
     if checkpoint is not None:
-        state.restore(checkpoint)
+        with run.reading("checkpoint.pt"):
+            state.restore(checkpoint)
     run.drop_lines_after(state.step)
     callbacks: list[Callback] = [
         History(lambda record: run.append(HISTORY, record | monitor.statistics())), stopwatch,
@@ -101,8 +102,13 @@ def train_run(
             checkpoints = Checkpoints(run.save_checkpoint, settings.checkpoint_every, stop=stop)
             training_loop(state, inputs, [*callbacks, checkpoints])
     except Interrupted as interruption:
-        command = shlex.join(["afgrl", "fit", spec.source, "--out", str(run.path), "--resume"])
-        raise Interrupted(f"{interruption} Resume with: {command}") from None
+        raise Interrupted(f"{interruption} Resume with: {_resume_command(run, spec)}") from None
+    except OSError as error:
+        if not run.has_checkpoint:
+            raise
+        problem = f"{error.strerror}: {error.filename!r}" if error.filename else str(error)
+        first = "free some space, then " if error.errno in DISK_IS_FULL else ""
+        raise StorageError(f"{problem}; {first}resume with: {_resume_command(run, spec)}") from error
     run.save_embedding(dataset.graph.ids, state.method.embed(inputs).cpu().numpy())
     predictions = state.method.predict(inputs)
     if predictions is not None:
@@ -111,6 +117,10 @@ def train_run(
     description = describe_model(state.method, weighted=weighted, epochs=state.step, seconds=state.seconds)
     run.save_model(state.method.state_dict(), description)
     return run
+
+
+def _resume_command(run: Run, spec: RunSpec) -> str:
+    return shlex.join(["afgrl", "fit", spec.source, "--out", str(run.path), "--resume"])
 
 
 def attach_labels(method: Method, dataset: Dataset) -> None:

@@ -37,7 +37,7 @@ def export_encoder(run: Run, file: Path) -> dict[str, str]:
 
     method = load_method(run, torch.device("cpu"))
     encoder = exportable_encoder(method).requires_grad_(False).eval()
-    weighted = bool(run.model_description()["weighted"])
+    weighted = run.model_description()["weighted"]
     model = _convert(encoder, method.size.n_features, weighted=weighted)
     metadata = {
         "method": method.name,
@@ -52,7 +52,7 @@ def export_encoder(run: Run, file: Path) -> dict[str, str]:
     def write(path: Path) -> None:
         from onnxscript import ir
 
-        ir.save(model, path)
+        path.write_bytes(ir.to_proto(model).SerializeToString())
         onnx.checker.check_model(str(path), full_check=True)
 
     replace_file(file, write)

@@ -17,11 +17,12 @@ from afgrl.methods.dgi import DGIMethod
 from afgrl.methods.gca import GCAMethod
 from afgrl.methods.gmi import GMIMethod
 from afgrl.methods.grace import GRACEMethod
-from afgrl.methods.parts.spectral import SpectralFeatures, pagerank_average
+from afgrl.methods.parts.spectral import SpectralFeatures
 from afgrl.methods.random import RandomMethod
 from afgrl.nn import GCN, Encoder
 from afgrl.onnx.segments import segment_sum
 from afgrl.ops.propagation import HOP_LENGTH
+from afgrl.ops.propagation.columns import pagerank_average
 
 MAX_COLUMNS = 512  # columns per SpMM: one message per edge with all columns of a wide table would not fit in memory
 

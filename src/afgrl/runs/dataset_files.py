@@ -2,53 +2,57 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from pydantic import TypeAdapter
 from torch import Tensor
 
-from afgrl.csr import csr_tensor
 from afgrl.data.dataset import Dataset, Ingested
 from afgrl.data.describe import describe_dataset
 from afgrl.data.ingest import IngestReport
-from afgrl.data.splits import Splits
-from afgrl.data.tables.encode import table_encoder_from_json
+from afgrl.data.splits import TEST, Splits
+from afgrl.data.tables.encode import TableEncoder, table_encoder_from_json
 from afgrl.errors import UserError
 from afgrl.graph import Graph
-from afgrl.runs.files import replace_file, save_npz
+from afgrl.runs.files import replace_file, save_npz, write_json, write_table
+from afgrl.runs.graph_file import feature_arrays, features_fingerprint, read_graph, write_graph
+from afgrl.runs.readers import check, n_rows, read_arrays, read_json, read_record, read_table, reading
 from afgrl.runs.spec import RunSpec
 
 GRAPH, NODES, SPLITS = "graph.safetensors", "nodes.parquet", "splits.npz"
 DATA, TABLE_ENCODER = "data.json", "preprocessing.json"
 MAX_FEATURE_BYTES = 2 << 30  # larger features stay in the source
+NULL = type(None)
+# The entries of data.json that are read again; the others are shown.
+DATA_ENTRIES: dict[str, type | tuple[type, ...]] = {
+    "name": str, "nodes": int, "messages": list, "label": (str, NULL), "class_names": (list, NULL), "directed": bool,
+    "features_fingerprint": (str, NULL),
+}  # fmt: skip
 
 
 def save_dataset(folder: Path, dataset: Dataset, *, with_features: bool = True) -> str | None:
     """Write everything a run needs of its dataset, data.json last. Returns a sentence if the features stay outside."""
     ingested = dataset.ingested
     if dataset.graph.table_encoder is not None:
-        _write_json(folder / TABLE_ENCODER, dataset.graph.table_encoder.as_json())
+        write_json(folder / TABLE_ENCODER, dataset.graph.table_encoder.as_json())
     if dataset.y is not None and dataset.splits is not None:
         arrays = {"name": np.array(dataset.splits.name), "roles": dataset.splits.roles, "y": dataset.y}
         replace_file(folder / SPLITS, lambda path: save_npz(path, arrays, compressed=True))
     columns, label = _node_columns(dataset)
-    replace_file(folder / NODES, lambda path: pq.write_table(columns, path))
+    write_table(folder / NODES, columns)
     features = feature_arrays(dataset.graph.x)
     size = sum(part.numel() * part.element_size() for part in features.values())
     inside = with_features and size <= MAX_FEATURE_BYTES
-    _write_graph(folder / GRAPH, dataset.graph, features if inside else {})
+    write_graph(folder / GRAPH, dataset.graph, features if inside else {})
     data = describe_dataset(dataset) | {"label": label, "class_names": ingested.classes if ingested else None}
     data["directed"] = dataset.graph.directed
     data["features_fingerprint"] = None if inside else features_fingerprint(dataset.graph.x)
-    _write_json(folder / DATA, data)
+    write_json(folder / DATA, data)
     if inside or not with_features:
         return None
     return (
@@ -59,59 +63,76 @@ def save_dataset(folder: Path, dataset: Dataset, *, with_features: bool = True) 
 
 def load_dataset(folder: Path, spec: RunSpec, data_dir: str | None = None) -> Dataset:
     """The dataset as the run was trained on it; only features outside the run are read from the source."""
-    data, stored = read_data(folder), _read_graph(folder)
-    nodes = pq.read_table(folder / NODES)
-    encoder_file = folder / TABLE_ENCODER
-    table_encoder = table_encoder_from_json(json.loads(encoder_file.read_text())) if encoder_file.is_file() else None
-    x = _stored_features(stored, len(nodes))
+    data, nodes = read_record(folder / DATA, **DATA_ENTRIES), read_nodes(folder)
+    stored = read_graph(folder / GRAPH, len(nodes))
+    table_encoder = _table_encoder(folder / TABLE_ENCODER)
+    x = stored.x
     if x is None:
         x = _source_features(folder, spec, data["features_fingerprint"], data_dir)
-    graph = Graph(
-        x, stored["edge_index"].to(torch.int64), nodes["id"].to_numpy(), bool(data["directed"]),
-        stored.get("edge_weight"), table_encoder,
-    )  # fmt: skip
+    with reading(folder / GRAPH):
+        ids = nodes["id"].to_numpy()
+        graph = Graph(x, stored.edge_index, ids, data["directed"], stored.edge_weight, table_encoder)
     y, splits = load_labels(folder)
-    report = IngestReport.from_json(data["messages"])
+    with reading(folder / DATA):
+        report = IngestReport.from_json(data["messages"])
     ingested = Ingested(nodes, graph.n, data["label"], data["class_names"], report)
-    return Dataset(data["name"], graph, y, splits, ingested)
+    dataset = Dataset(data["name"], graph, y, splits, ingested)
+    with reading(folder / TABLE_ENCODER):
+        check(len(dataset.feature_names) == graph.n_features, "it does not describe the features of the graph")
+    return dataset
 
 
 def load_edges(folder: Path) -> Graph:
     """The graph with a constant feature, for what needs only its edges: they are in the run even if x is not."""
-    data, stored = read_data(folder), _read_graph(folder)
-    constant = torch.ones(pq.read_metadata(folder / NODES).num_rows, 1)
-    edge_index, edge_weight = stored["edge_index"].to(torch.int64), stored.get("edge_weight")
-    return Graph(constant, edge_index, directed=bool(data["directed"]), edge_weight=edge_weight)
+    data, n = read_record(folder / DATA, **DATA_ENTRIES), n_rows(folder / NODES)
+    stored = read_graph(folder / GRAPH, n)
+    with reading(folder / GRAPH):
+        return Graph(torch.ones(n, 1), stored.edge_index, directed=data["directed"], edge_weight=stored.edge_weight)
 
 
 def load_labels(folder: Path) -> tuple[np.ndarray | None, Splits | None]:
     """Labels [n] and splits; None for a dataset without labels."""
-    if not (folder / SPLITS).is_file():
+    file = folder / SPLITS
+    if not file.is_file():
         return None, None
-    with np.load(folder / SPLITS, allow_pickle=False) as stored:
-        return stored["y"], Splits(str(stored["name"]), stored["roles"])
+    n = n_rows(folder / NODES)
+    with reading(file):
+        stored = read_arrays(file)
+        name, y, roles = stored["name"], stored["y"], stored["roles"]
+        check(name.ndim == 0 and name.dtype.kind == "U", "its array 'name' is not a text")
+        check(y.shape == (n,) and y.dtype.kind in "iu", f"its array 'y' is not one class for each of the {n} nodes")
+        check(int(y.min()) >= -1 and int(y.max()) < 2**31, "its array 'y' has classes out of range")
+        fits = roles.ndim == 2 and roles.shape[1] == n and roles.shape[0] > 0 and roles.dtype == np.uint8
+        check(fits and int(roles.max()) <= TEST, f"its array 'roles' is not one role for each of the {n} nodes")
+        return y, Splits(str(name), roles)
+
+
+def read_nodes(folder: Path) -> pa.Table:
+    """``id`` and the user's columns, in the order of the vectors."""
+    table = read_table(folder / NODES)
+    with reading(folder / NODES):
+        check(table.column_names[:1] == ["id"], "its first column is not 'id'")
+        check(len(table["id"].drop_null().unique()) == len(table) > 0, "its ids are not unique")
+        return table
 
 
 def read_data(folder: Path) -> dict[str, Any]:
     """What is known about the dataset: the answer of `afgrl check` and the label column; empty before it is saved."""
-    file = folder / DATA
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return read_record(folder / DATA, **DATA_ENTRIES) if (folder / DATA).is_file() else {}
 
 
-def feature_arrays(x: Tensor) -> dict[str, Tensor]:
-    """Features as plain arrays: dense, or the three of CSR with 32-bit columns."""
-    if x.layout != torch.sparse_csr:
-        return {"x": x.cpu().contiguous()}
-    columns = x.col_indices().cpu().to(torch.int32)  # a table has fewer than 2³¹ columns
-    return {"x.indptr": x.crow_indices().cpu(), "x.indices": columns, "x.values": x.values().cpu()}
-
-
-def features_fingerprint(x: Tensor) -> str:
-    digest = hashlib.sha256(repr(tuple(x.shape)).encode())
-    for name, part in feature_arrays(x).items():
-        digest.update(name.encode())
-        digest.update(part.numpy().tobytes())
-    return digest.hexdigest()[:16]
+def _table_encoder(file: Path) -> Any:
+    """How table columns became features; None if they were features before."""
+    if not file.is_file():
+        return None
+    with reading(file):
+        encoder = table_encoder_from_json(read_json(file))
+        for part in encoder.parts if isinstance(encoder, TableEncoder) else [encoder]:
+            values = asdict(part)
+            TypeAdapter(type(part)).validate_python(values)  # the dataclass itself does not check its types
+            lengths = {len(value) for value in values.values() if isinstance(value, list)}
+            check(len(lengths) < 2, f"its lists have the lengths {sorted(lengths)}")
+        return encoder
 
 
 def _node_columns(dataset: Dataset) -> tuple[pa.Table, str | None]:
@@ -124,43 +145,8 @@ def _node_columns(dataset: Dataset) -> tuple[pa.Table, str | None]:
     return columns.append_column("label", pa.array(dataset.y)), "label"
 
 
-def _write_graph(file: Path, graph: Graph, features: dict[str, Tensor]) -> None:
-    index_type = torch.int32 if graph.n < 2**31 else torch.int64
-    tensors = {"edge_index": graph.edge_index.cpu().to(index_type).contiguous(), **features}
-    if graph.edge_weight is not None:
-        tensors["edge_weight"] = graph.edge_weight.cpu()
-    shape = {"n_features": str(graph.n_features)}
-    # Written as bytes: the library would create a file that only its owner may read.
-    replace_file(file, lambda path: path.write_bytes(save(tensors, metadata=shape)))
-
-
-def _read_graph(folder: Path) -> dict[str, Any]:
-    file = folder / GRAPH
-    if not file.is_file() or not (folder / DATA).is_file():
-        raise UserError(f"The run {str(folder)!r} is incomplete: it has no {GRAPH}; train it again.")
-    try:
-        with safe_open(file, "pt") as stored:
-            tensors: dict[str, Any] = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-            return tensors | {"n_features": int(stored.metadata()["n_features"])}
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"The graph of the run {str(folder)!r} is damaged: {error}.") from None
-
-
-def _stored_features(stored: dict[str, Any], n: int) -> Tensor | None:
-    if "x.indptr" in stored:
-        columns = stored["x.indices"].to(torch.int64)
-        return csr_tensor(stored["x.indptr"], columns, stored["x.values"], (n, stored["n_features"]))
-    x: Tensor | None = stored.get("x")
-    return x
-
-
 def _source_features(folder: Path, spec: RunSpec, fingerprint: str | None, data_dir: str | None) -> Tensor:
     x = spec.load(data_dir).graph.x
     if features_fingerprint(x) != fingerprint:
         raise UserError(f"The features of {spec.source!r} differ from those that {str(folder)!r} was trained on.")
     return x
-
-
-def _write_json(file: Path, value: Any) -> None:
-    text = json.dumps(value, indent=1) + "\n"
-    replace_file(file, lambda path: path.write_text(text, encoding="utf-8"))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import csv
 
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.runs.files import replace_file, save_npy, save_npz
+from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, write_error, write_table
+from afgrl.runs.leftovers import remove, remove_leftovers, temporary_path
+from afgrl.runs.readers import check, read_table, reading
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these
 
@@ -42,22 +42,32 @@ def write_parquet(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     """Columns ``id`` and ``embedding``, a fixed-size list."""
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     columns = {"id": pa.array(ids), "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
-    replace_file(file, lambda path: pq.write_table(pa.table(columns), path))
+    write_table(file, pa.table(columns))
 
 
 def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
     """The ids and the vectors."""
-    table = pq.read_table(file).combine_chunks()
-    column = table["embedding"].chunk(0)
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    return table["id"].to_numpy(), flat.reshape(-1, column.type.list_size).copy()  # PyArrow's array is read-only
+    table = read_table(file).combine_chunks()
+    with reading(file):
+        check(table.num_rows > 0 and table["id"].null_count == 0, "it has no ids")
+        column = table["embedding"].chunk(0)
+        kind = column.type
+        check(pa.types.is_fixed_size_list(kind) and pa.types.is_float32(kind.value_type), f"its vectors are {kind}")
+        check(column.null_count == 0, "a vector is missing")
+        flat = column.flatten().to_numpy(zero_copy_only=False)
+        return table["id"].to_numpy(), flat.reshape(-1, kind.list_size).copy()  # PyArrow's array is read-only
 
 
 def _write_csv(file: Path, ids: np.ndarray, vectors: np.ndarray) -> int:
     names, changed = formula_safe(ids)
     columns = {"id": pa.array(names)} | {f"e{i}": pa.array(column) for i, column in enumerate(vectors.T)}
-    replace_file(file, lambda path: csv.write_csv(pa.table(columns), path))
+    replace_file(file, lambda path: _save_csv(path, pa.table(columns)))
     return changed
+
+
+def _save_csv(path: Path, table: pa.Table) -> None:
+    with open(path, "wb") as file:
+        csv.write_csv(table, file)
 
 
 def formula_safe(ids: np.ndarray) -> tuple[np.ndarray, int]:
@@ -76,8 +86,12 @@ def _write_npy(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
         raise UserError(f"The id {broken!r} spans several lines, which npy cannot store; use parquet, csv or npz.")
     lines = "".join(f"{name}\n" for name in text)
     beside = file.with_name(file.name + ".ids.txt")
-    replace_file(beside, lambda path: path.write_text(lines, encoding="utf-8"))
-    replace_file(file, lambda path: save_npy(path, vectors))
+    replace_files(
+        {
+            beside: lambda path: path.write_text(lines, encoding="utf-8"),
+            file: lambda path: save_npy(path, vectors),
+        }
+    )
 
 
 def _write_npz(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
@@ -91,14 +105,16 @@ def _write_lance(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     except ImportError:
         raise UserError("The format 'lance' needs lance: pip install pylance.") from None
     flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    remove_leftovers(file.parent, file.name.__eq__)
+    temporary = temporary_path(file)
     try:
         lance.write_dataset(pa.table({"id": pa.array(ids), "embedding": flat}), str(temporary))
-        if file.is_dir():  # a Lance dataset is a folder, which a rename cannot replace
-            shutil.rmtree(file)
+        remove(file)  # a Lance dataset is a folder, which a rename cannot replace
         os.replace(temporary, file)
+    except OSError as error:
+        raise write_error(error, file) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove(temporary)
 
 
 FORMATS: dict[str, Callable[[Path, np.ndarray, np.ndarray], int | None]] = {

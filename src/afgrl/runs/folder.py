@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor
 
 from afgrl.data.dataset import Dataset
 from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
 from afgrl.graph import Graph
-from afgrl.runs import dataset_files, replace
+from afgrl.runs import dataset_files, logs, replace, results
 from afgrl.runs.embeddings import read_parquet, write_parquet
 from afgrl.runs.environment import current_environment
-from afgrl.runs.files import replace_file, save_npy, save_npz
+from afgrl.runs.files import StorageError, replace_file, save_npy, save_npz, save_torch, write_json
+from afgrl.runs.leftovers import remove_leftovers
+from afgrl.runs.readers import check, check_record, n_rows, read_record, reading
+from afgrl.runs.recognition import CONFIG, HEADER, is_run_folder
 from afgrl.runs.spec import RunSpec
+from afgrl.runs.tensor_file import read_tensors, write_tensors
 
 FORMAT = 3  # raise when files change their meaning
 # Everything afgrl writes into a run folder, and may therefore remove from it.
@@ -56,13 +55,14 @@ class Run:
         """A new run folder. ``force`` replaces an existing run, once the new one is complete; files that afgrl did not
         write are kept, and a folder that is not a run is never touched."""
         run = cls(path)
+        run.clean()
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             if not run._is_run():
                 raise UserError(f"{str(path)!r} exists and is not a run; choose another folder with --out.")
             if not force:
                 choices = "--resume to continue it, --force to replace it, or another --out"
                 raise UserError(f"The run {str(path)!r} exists; use {choices}.")
-            replace.set_aside(path, run._own_files(), complete=(path / "model.safetensors").is_file())
+            replace.set_aside(path, run._own_files, complete=run.is_complete)
         replace.make_folder(path)
         return run
 
@@ -70,9 +70,14 @@ class Run:
     def open(cls, path: Path) -> Run:
         """An existing run of the current format."""
         run = cls(path)
-        if not run._is_run():
+        run.clean()
+        if not run._is_run() or not (path / CONFIG).is_file():
             raise UserError(f"{str(path)!r} is not a run (no config.toml of one); create a run with `afgrl fit`.")
-        found = run._config().get("format", 1)
+        config = run._config()
+        found = config.get("format", 1)
+        with reading(path / CONFIG):
+            check(isinstance(config.get("run"), dict), "it has no table [run]")
+            check(type(found) is int, f"its format is {found!r}")
         if found != FORMAT:
             made_by = "an older" if found < FORMAT else "a newer"
             raise UserError(
@@ -88,53 +93,70 @@ class Run:
         candidates: Iterator[str] = (f"{name}-{i}" if i > 1 else name for i in range(1, sys.maxsize))
         return next(cls(parent / candidate) for candidate in candidates if replace.claim_folder(parent / candidate))
 
-    def _is_run(self) -> bool:
-        """Other programs have a config.toml too."""
-        try:
-            table = self._config().get("run")
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    def clean(self) -> None:
+        """Remove what a killed process left: an unfinished replacement, a replaced run, temporary files."""
+        if self._is_run():
+            replace.put_back(self.path, self._own_files)
+            if self.is_complete:
+                replace.drop_previous(self.path)
+            remove_leftovers(self.path, _is_own)
+
+    def is_unfinished_save(self) -> bool:
+        """Whether this is what is left of saving a model from Python when the process ended before it was complete."""
+        if not (self._is_run() and (self.path / CONFIG).is_file()) or self.is_complete or self.has_checkpoint:
             return False
-        return isinstance(table, dict) and "method" in table
+        try:
+            return not self.spec().source
+        except UserError:
+            return False
+
+    def _is_run(self) -> bool:
+        return is_run_folder(self.path, _is_own)
 
     @contextmanager
-    def replacing(self) -> Iterator[None]:
-        """Restore the replaced run if the new one fails; an interrupted one stays, since it can be resumed."""
+    def replacing(self, *, resumable: bool = True) -> Iterator[None]:
+        """Restore the replaced run if the new one fails; one that was interrupted or lacks disk space stays, since it
+        can be resumed, unless ``resumable`` is False."""
         try:
             yield
-        except Interrupted:
-            raise
-        except Exception:
-            replace.restore_previous(self.path, self._own_files())
+        except BaseException as error:
+            stays = resumable and isinstance(error, (Interrupted, KeyboardInterrupt, StorageError))
+            if not (stays and replace.has_begun(self.path)):
+                replace.restore_previous(self.path, self._own_files)
             raise
 
     def _own_files(self) -> list[Path]:
         """What afgrl wrote; config.toml last, so that a partly moved folder is still recognized as a run."""
-        return replace.matching_files(self.path, OWN_FILES, OWN_FOLDERS, last="config.toml")
+        return replace.matching_files(self.path, OWN_FILES, OWN_FOLDERS, last=CONFIG)
 
     # Specification and environment
 
     def save_spec(self, spec: RunSpec) -> None:
-        command = spec.command(self.path / "config.toml")
+        command = spec.command(self.path / CONFIG)
         lines = [f"# Repeat this run: {command}"] if command and command.isprintable() else []  # a comment is one line
-        lines += ["# Use only its settings: afgrl fit SOURCE --config THIS_FILE", f"format = {FORMAT}", ""]
+        lines += [HEADER, f"format = {FORMAT}", ""]
         try:
             text = ("\n".join(lines) + spec.to_toml()).encode()
         except UnicodeEncodeError:
             raise UserError(f"The name of the source is not valid text: {spec.source!r}; rename it.") from None
-        self._replace("config.toml", lambda path: path.write_bytes(text))
+        self._replace(CONFIG, lambda path: path.write_bytes(text))
+        replace.begin(self.path)
 
     def spec(self) -> RunSpec:
-        return RunSpec.from_toml(self._config())
+        with reading(self.path / CONFIG):
+            return RunSpec.from_toml(self._config())
 
     def _config(self) -> dict[str, Any]:
-        return tomllib.loads((self.path / "config.toml").read_text(encoding="utf-8"))
+        with reading(self.path / CONFIG):
+            return tomllib.loads((self.path / CONFIG).read_text(encoding="utf-8"))
 
     def save_environment(self, device: torch.device) -> None:
-        self._write_json("environment.json", current_environment(device))
+        write_json(self.path / "environment.json", current_environment(device))
 
     def environment(self) -> dict[str, Any]:
         """Device, versions and commit; empty if they were not recorded."""
-        return self._json("environment.json") if (self.path / "environment.json").is_file() else {}
+        file = self.path / "environment.json"
+        return read_record(file, versions=dict) if file.is_file() else {}
 
     # Dataset
 
@@ -159,49 +181,43 @@ class Run:
 
     def nodes(self) -> pa.Table:
         """``id`` and the user's columns, in the order of the vectors."""
-        return pq.read_table(self.path / dataset_files.NODES)
+        return dataset_files.read_nodes(self.path)
 
     # Training
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Add a line to one of the two logs."""
-        with open(self.path / name, "a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        logs.append_line(self.path / name, record)
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        file = self.path / name
-        if not file.exists():
-            return []
-        records = []
-        for line in file.read_text(encoding="utf-8").splitlines():
-            try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:  # the process was killed while it wrote this line
-                break
-        return records
+        return logs.read_lines(self.path / name)
 
     def drop_lines_after(self, epoch: int) -> None:
         """Drop the log lines of epochs that a resumed training run will repeat."""
         for name in (HISTORY, EVALUATIONS):
-            if (self.path / name).exists():
-                lines = [json.dumps(record) + "\n" for record in self.lines(name) if record["epoch"] <= epoch]
-                self._replace(name, partial(Path.write_text, data="".join(lines), encoding="utf-8"))
+            logs.drop_lines_after(self.path / name, epoch)
 
     def save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._replace("checkpoint.pt", lambda path: torch.save(checkpoint, path))
+        self._replace("checkpoint.pt", lambda path: save_torch(path, checkpoint))
+
+    @property
+    def has_checkpoint(self) -> bool:
+        return (self.path / "checkpoint.pt").is_file()
 
     def checkpoint(self, device: torch.device) -> dict[str, Any] | None:
         file = self.path / "checkpoint.pt"
-        return torch.load(file, map_location=device, weights_only=True) if file.exists() else None
+        if not file.exists():
+            return None
+        with reading(file):
+            checkpoint = torch.load(file, map_location=device, weights_only=True)
+            check_record(checkpoint, {"step": int, "last": int, "seconds": float})
+            return dict(checkpoint)
 
     def save_model(self, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
         """Written last: a run with a model is complete."""
-        plain = {
-            name: value.detach().cpu().contiguous() for name, value in tensors.items() if isinstance(value, Tensor)
-        }
-        # Written as bytes: the library would create a file that only its owner may read.
-        self._replace("model.safetensors", lambda path: path.write_bytes(save(plain)))
-        self._write_json("model.json", description)
+        plain = {name: value for name, value in tensors.items() if isinstance(value, Tensor)}
+        write_tensors(self.path / "model.safetensors", plain)
+        write_json(self.path / "model.json", description)
         replace.drop_previous(self.path)
 
     @property
@@ -210,16 +226,15 @@ class Run:
 
     def model(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         self._need("model.safetensors", NOT_FINISHED)
-        try:
-            return load_file(self.path / "model.safetensors"), self._json("model.json")
-        except (SafetensorError, json.JSONDecodeError) as error:
-            raise UserError(f"The model of the run {str(self.path)!r} is damaged: {error}.") from None
+        return read_tensors(self.path / "model.safetensors")[0], self.model_description()
 
     def model_description(self) -> dict[str, Any]:
         """Method, size, settings, epochs and seconds of the training."""
         self._need("model.json", NOT_FINISHED)
-        description: dict[str, Any] = self._json("model.json")
-        return description
+        return read_record(
+            self.path / "model.json", method=str, n_nodes=int, n_features=int, weighted=bool, epochs=int,
+            seconds=(int, float), settings=dict,
+        )  # fmt: skip
 
     def drop_large_files(self, *, keep_embedding: bool = False) -> None:
         """Remove what can be computed again by repeating the run: checkpoint, weights, and the embedding."""
@@ -235,27 +250,32 @@ class Run:
     def embedding(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids and their vectors, [n] and [n, d] float32."""
         self._need("embeddings.parquet", NOT_FINISHED)
-        return read_parquet(self.embedding_file(None, "parquet"))
+        ids, vectors = read_parquet(self.embedding_file(None, "parquet"))
+        self._check_n("embeddings.parquet", len(ids))
+        return ids, vectors
 
     def save_predictions(self, classes: np.ndarray) -> None:
         """The class of each node by each split's classifier, [s, n], of a supervised method."""
         self._replace("predictions.npz", lambda path: save_npz(path, {"classes": classes}, compressed=True))
 
     def predictions(self) -> np.ndarray | None:
-        file = self.path / "predictions.npz"
-        return np.load(file)["classes"] if file.exists() else None
+        classes = results.read_predictions(self.path / "predictions.npz")
+        if classes is not None:
+            self._check_n("predictions.npz", classes.shape[1])
+            y, _ = self.labels()
+            with self.reading("predictions.npz"):
+                check(y is None or 0 <= int(classes.min()) <= int(classes.max()) <= int(y.max()), "a class is unknown")
+        return classes
 
     def save_clusters(self, ids: np.ndarray, clusters: np.ndarray, description: dict[str, Any]) -> None:
-        table = pa.table({"id": pa.array(ids), "cluster": pa.array(clusters, pa.int32())})
-        replace_file(self.clusters_file, lambda path: pq.write_table(table, path))
-        self._write_json("clusters.json", description)
+        results.write_clusters(self.clusters_file, ids, clusters, description)
 
     def clusters(self) -> tuple[np.ndarray, dict[str, Any]] | None:
         """The cluster of each node, [n], and the description of the clusters; None before `afgrl cluster`."""
-        if not (self.path / "clusters.json").is_file():
-            return None
-        table = pq.read_table(self.clusters_file)
-        return table["cluster"].to_numpy(), self._json("clusters.json")
+        found = results.read_clusters(self.clusters_file)
+        if found is not None:
+            self._check_n(self.clusters_file.name, len(found[0]))
+        return found
 
     def save_projection(self, name: str, points: np.ndarray) -> None:
         """The 2-D projection of that name, [n, 2]."""
@@ -263,11 +283,10 @@ class Run:
         self._replace(f"projection-{name}.npy", lambda path: save_npy(path, flat))
 
     def projection(self, name: str) -> np.ndarray | None:
-        file = self.path / f"projection-{name}.npy"
-        return np.load(file, allow_pickle=False) if file.is_file() else None
+        return results.read_projection(self.path / f"projection-{name}.npy")
 
     def save_scores(self, scores: dict[str, Any]) -> None:
-        self._write_json("scores.json", scores)
+        write_json(self.path / "scores.json", scores)
 
     @property
     def has_scores(self) -> bool:
@@ -275,8 +294,7 @@ class Run:
 
     def scores(self) -> dict[str, Any]:
         self._need("scores.json", "create it with `afgrl evaluate`")
-        scores: dict[str, Any] = self._json("scores.json")
-        return scores
+        return results.read_scores(self.path / "scores.json")
 
     # Paths of files that other libraries write
 
@@ -306,16 +324,24 @@ class Run:
 
     # Files
 
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        """Around the use of what a file contains: what is wrong with it becomes one sentence about this file."""
+        return reading(self.path / name)
+
     def _need(self, name: str, reason: str) -> None:
         if not (self.path / name).is_file():
             raise UserError(f"The run {str(self.path)!r} has no {name}: {reason}.")
 
-    def _json(self, name: str) -> Any:
-        return json.loads((self.path / name).read_text(encoding="utf-8"))
-
-    def _write_json(self, name: str, value: Any) -> None:
-        text = json.dumps(value, indent=1) + "\n"
-        self._replace(name, lambda path: path.write_text(text, encoding="utf-8"))
+    def _check_n(self, name: str, n: int) -> None:
+        """That a file has as many entries as the run has nodes."""
+        if (self.path / dataset_files.NODES).is_file():
+            expected = n_rows(self.path / dataset_files.NODES)
+            with self.reading(name):
+                check(n == expected, f"it has {n:,} entries, but the run has {expected:,} nodes")
 
     def _replace(self, name: str, write: Callable[[Path], Any]) -> None:
         replace_file(self.path / name, write)
+
+
+def _is_own(name: str) -> bool:
+    return replace.matches(name, (*OWN_FILES, *OWN_FOLDERS))

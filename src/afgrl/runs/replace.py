@@ -1,16 +1,28 @@
-"""Creating run folders, and replacing a run only when the new one is complete."""
+"""Creating run folders, and replacing a run only when the new one is complete.
+
+While a run is replaced, its old files are in a hidden folder, whose name says how far the replacement is:
+
+- ``.moving.PID``: the files are on their way, so both folders hold some of them;
+- ``.aside.PID``: all old files are in it, and the new run has not begun;
+- ``.previous``: the new run has begun and can be resumed.
+
+From one name to the next it takes one rename. So if the process ends at any point, the next command finds the old run,
+which it puts back, or the new one.
+"""
 
 from __future__ import annotations
 
-import re
+import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from afgrl.errors import UserError
+from afgrl.runs.leftovers import is_folder, is_running, remove, unfinished
 
-PREVIOUS = ".previous"  # holds the files of the old run until the new one is complete
+PREVIOUS, MOVING, ASIDE = ".previous", "moving", "aside"
+OwnFiles = Callable[[], list[Path]]  # what afgrl wrote into the folder, now
 
 
 def make_folder(path: Path) -> None:
@@ -37,51 +49,92 @@ def _cannot_create(path: Path, error: OSError) -> UserError:
 
 def matching_files(path: Path, files: Iterable[str], folders: Iterable[str], *, last: str) -> list[Path]:
     """The entries of a folder that match one of these patterns, or are unfinished writes of them (``replace_file``)."""
-    found = [file for file in path.iterdir() if _matches(file.name, folders if _is_folder(file) else files)]
+    found = [file for file in path.iterdir() if matches(file.name, folders if is_folder(file) else files)]
     return sorted(found, key=lambda file: file.name == last)
 
 
-def _is_folder(file: Path) -> bool:
-    return file.is_dir() and not file.is_symlink()
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    temporary = unfinished(name)
+    return any(fnmatchcase(temporary[0] if temporary else name, pattern) for pattern in patterns)
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    unfinished = re.fullmatch(r"\.(.+)\.\d+", name)
-    return any(fnmatchcase(unfinished[1] if unfinished else name, pattern) for pattern in patterns)
-
-
-def set_aside(path: Path, own: list[Path], *, complete: bool) -> None:
+def set_aside(path: Path, own: OwnFiles, *, complete: bool) -> None:
     """Move the files of a run away to make room for a new one. An incomplete run is deleted instead if the files of a
     complete one are already set aside."""
+    aside = _folder(path, ASIDE)
     try:
         if (path / PREVIOUS).is_dir() and not complete:
-            _remove(own)
+            (path / PREVIOUS).rename(aside)
+            _remove(own())
             return
         drop_previous(path)
-        (path / PREVIOUS).mkdir()
-        for file in own:
-            file.rename(path / PREVIOUS / file.name)
+        moving = _folder(path, MOVING)
+        moving.mkdir()
+        for file in own():
+            file.rename(moving / file.name)
+        moving.rename(aside)
     except OSError as error:
+        put_back(path, own)
         raise UserError(f"The run {str(path)!r} cannot be replaced: {error.strerror}.") from None
+    except BaseException:
+        put_back(path, own)
+        raise
 
 
-def restore_previous(path: Path, own: list[Path]) -> None:
-    """Put the files that were set aside, if any, back in the place of ``own``."""
+def begin(path: Path) -> None:
+    """The new run has its config.toml, so from here on it is the one that is resumed."""
+    if _folder(path, ASIDE).is_dir():
+        _folder(path, ASIDE).rename(path / PREVIOUS)
+
+
+def has_begun(path: Path) -> bool:
+    return not _folder(path, ASIDE).is_dir()
+
+
+def restore_previous(path: Path, own: OwnFiles) -> None:
+    """Put the files that were set aside, if any, back in the place of the new run's."""
     if (path / PREVIOUS).is_dir():
-        _remove(own)
-        for file in (path / PREVIOUS).iterdir():
+        (path / PREVIOUS).rename(_folder(path, ASIDE))
+    put_back(path, own)
+
+
+def put_back(path: Path, own: OwnFiles) -> None:
+    """Undo an unfinished replacement of this process, or of one that ended."""
+    for kind, folder in _unfinished_replacements(path):
+        moving = _folder(path, MOVING)
+        if kind == ASIDE:
+            _remove(own())  # of the new run
+        folder.rename(moving)
+        for file in moving.iterdir():
             file.rename(path / file.name)
-        (path / PREVIOUS).rmdir()
+        moving.rmdir()
+
+
+def holds_old_run(path: Path) -> Iterator[Path]:
+    """The folders in which the files of an old run may be."""
+    yield path / PREVIOUS
+    yield from (file for file in path.iterdir() if (unfinished(file.name) or ("", 0))[0] in (MOVING, ASIDE))
 
 
 def drop_previous(path: Path) -> None:
-    if (path / PREVIOUS).is_dir():
-        shutil.rmtree(path / PREVIOUS)
+    """Remove the old run. If it cannot be removed, or the process ends meanwhile, the next command does the rest."""
+    for folder in (path / PREVIOUS, _folder(path, ASIDE)):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unfinished_replacements(path: Path) -> list[tuple[str, Path]]:
+    found = [(unfinished(file.name), file) for file in path.iterdir() if is_folder(file)]
+    return [
+        (name[0], file)
+        for name, file in found
+        if name and name[0] in (MOVING, ASIDE) and (name[1] == os.getpid() or not is_running(name[1]))
+    ]
+
+
+def _folder(path: Path, kind: str) -> Path:
+    return path / f".{kind}.{os.getpid()}"
 
 
 def _remove(files: list[Path]) -> None:
     for file in files:
-        if _is_folder(file):
-            shutil.rmtree(file)
-        else:
-            file.unlink()
+        remove(file)

@@ -9,10 +9,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
 from afgrl.data.sources import names
 from afgrl.data.tables.options import ReadOptions
+from afgrl.data.unpacking import home_expanded, is_file_or_folder
 from afgrl.errors import UserError
 from afgrl.methods import method_class
 
@@ -93,17 +96,20 @@ class RunSpec:
 
     @classmethod
     def from_toml(cls, tables: Mapping[str, Any]) -> RunSpec:
-        own = dict(tables["run"])
-        evaluation, read = own.pop("evaluation", {}), own.pop("read", {})
-        if "columns" in read:
-            read["columns"] = tuple(read["columns"])
         try:
-            return cls(
+            own = dict(tables["run"])
+            evaluation, read = dict(own.pop("evaluation", {})), dict(own.pop("read", {}))
+            read |= {"columns": tuple(read["columns"])} if "columns" in read else {}
+            spec = cls(
                 **own, settings=tables.get("settings", {}), evaluation=EvaluationPlan(**evaluation),
                 read=ReadOptions(**read),
             )  # fmt: skip
-        except TypeError as error:
-            raise UserError(f"The run description in config.toml cannot be read: {error}.") from None
+            # A dataclass does not check its types; as JSON, because strict Python input would have to be objects.
+            TypeAdapter(RunSpec).validate_json(json.dumps(asdict(spec)), strict=True)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = _first_problem(error) if isinstance(error, ValidationError) else str(error)
+            raise UserError(f"The run description in config.toml cannot be read: {reason}.") from None
+        return spec
 
     def command(self, config: Path | None = None) -> str | None:
         """The command line that repeats the run with the settings of a file, or with its own overrides; None for a run
@@ -129,13 +135,20 @@ class RunSpec:
 
 def absolute_source(source: str) -> str:
     """A source that can be found from any working directory: a dataset's name, or an absolute path."""
-    path = Path(source).expanduser()
-    return str(path.absolute()) if source not in names() and path.exists() else source
+    if source in names():
+        return source
+    path = home_expanded(source)
+    return str(path.absolute()) if is_file_or_folder(path) else source
 
 
 def short_name(source: str) -> str:
     """The last part of a source, for file names; the name of the folder for ``.``."""
     return Path(source).resolve().stem or "graph"
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc'])} cannot be {first['input']!r}"
 
 
 def _toml(value: Any) -> str:

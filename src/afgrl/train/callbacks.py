@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from afgrl.errors import AfgrlError, Interrupted
+from afgrl.errors import Interrupted, UserError
 from afgrl.train.loop import LOG_EVERY
 from afgrl.train.state import TrainState
 
@@ -77,6 +77,6 @@ class Stopwatch:
         self.started = self.clock()
 
 
-def _diverged(state: TrainState, loss: float) -> AfgrlError:
+def _diverged(state: TrainState, loss: float) -> UserError:
     unit = state.method.settings.step_name
-    return AfgrlError(f"Training diverged by {unit} {state.step} (loss {loss}); try a smaller learning_rate.")
+    return UserError(f"Training diverged by {unit} {state.step} (loss {loss}); try a smaller learning_rate.")
