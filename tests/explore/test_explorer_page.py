@@ -15,14 +15,14 @@ from tests.browser import (
     wait_until_drawn,
     wants_screenshots,
 )
-from tests.explore.server import running_explorer
+from tests.explore.server import running_explorer, with_token
 from tests.sample_runs import demo_run, make_run
 
 chromium, visit = browser.chromium, browser.visit  # fixtures
 
 
 def test_search_and_number_of_neighbors(visit, address):
-    page = visit(address)
+    page = visit(with_token(address))
     page.fill("#search-box", "e-01")
     page.wait_for_selector("#suggestions li[role=option]")
     assert page.locator("#suggestions li").count() == 10
@@ -37,7 +37,7 @@ def test_search_and_number_of_neighbors(visit, address):
 
 
 def test_an_export_has_the_filtered_nodes(visit, address, tmp_path):
-    page = visit(address)
+    page = visit(with_token(address))
     page.click("#filters summary:has-text('region')")
     page.check("#filters label:has-text('north') input")
     wait_until_drawn(page, 60)
@@ -77,7 +77,7 @@ def select_around(page, tool, ids, share=1.0):
 
 @pytest.mark.parametrize("tool", ["select", "lasso"])
 def test_box_and_lasso_select_nodes(visit, address, tool):
-    page = visit(address)
+    page = visit(with_token(address))
     search_node(page, "node-001")
     select_around(page, tool, [f"node-{i:03d}" for i in range(0, 240, 4)])  # all nodes of the north
     page.wait_for_selector("#clear:not([hidden])")
@@ -99,7 +99,7 @@ def test_box_and_lasso_select_nodes(visit, address, tool):
 def test_the_page_reports_escaped_cells(visit, tmp_path):
     run = make_run(tmp_path / "run", 5, ids=["=1", "<img src=x onerror='window.hacked=1'>", "c", "d", "e"], columns={})
     with running_explorer(run) as address:
-        page = visit(address)
+        page = visit(with_token(address))
         click_node(page, "<img src=x onerror='window.hacked=1'>")
         with page.expect_download():
             page.click("#export")
@@ -110,7 +110,7 @@ def test_the_page_reports_escaped_cells(visit, tmp_path):
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_phone_needs_no_sideways_scrolling(visit, address, dark):
-    page = visit(address, size=PHONE, dark=dark)
+    page = visit(with_token(address), size=PHONE, dark=dark)
     for summary in page.locator("summary").all():
         summary.click()
     assert fits_screen(page)
@@ -119,14 +119,14 @@ def test_a_phone_needs_no_sideways_scrolling(visit, address, dark):
 @pytest.mark.skipif(not wants_screenshots(), reason="AFGRL_SCREENSHOTS names no folder")
 def test_pictures_of_the_explorer(visit, tmp_path_factory):
     with running_explorer(demo_run(tmp_path_factory.mktemp("demo"))) as address:
-        page = visit(address)
+        page = visit(with_token(address))
         search_node(page, "0")
         zeros = "() => page.runs[0].ids.filter((_, row) => cellText(columnNamed(page.runs[0], 'label'), row) === '0')"
         select_around(page, "lasso", page.evaluate(zeros), share=0.96)
         page.mouse.move(5, 5)
         page.wait_for_timeout(2000)
         screenshot(page, "explore-wide.png")
-        page = visit(address, size=PHONE)
+        page = visit(with_token(address), size=PHONE)
         search_node(page, "0")
         page.evaluate("() => byId('projection').scrollIntoView()")
         screenshot(page, "explore-phone.png")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +15,29 @@ from afgrl.errors import UserError
 from afgrl.runs.folder import Run
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from afgrl.explore.answers import Application
+    from afgrl.explore.connections import ExplorerServer
 
 __all__ = ["create_app", "serve"]
 
 
-def create_app(run: Run, *, projection: str = "tsne", message: Callable[[str], Any] = lambda sentence: None) -> FastAPI:
-    """The web application of a run; it answers only requests that this machine sends to it under its own name."""
+def create_app(
+    run: Run,
+    *,
+    token: str | None,
+    projection: str = "tsne",
+    message: Callable[[str], Any] = lambda sentence: None,
+) -> Application:
+    """The web application (ASGI) of a run; it answers only requests to this machine that have the token.
+
+    With the token ``None``, every user and program on this machine can read the nodes and columns of the run.
+    """
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if missing:
         raise UserError(f"The explorer needs {' and '.join(missing)}: pip install 'afgrl[explore]'.")
     from afgrl.explore.server import build_app
 
-    return build_app(run, projection, message)
+    return build_app(run, token, projection, message)
 
 
 def serve(
@@ -34,26 +45,50 @@ def serve(
     *,
     port: int = 0,
     open_browser: bool = True,
+    use_token: bool = True,
     projection: str = "tsne",
     message: Callable[[str], Any] = lambda sentence: None,
 ) -> None:
-    """Serve the explorer on 127.0.0.1 until Ctrl-C; port 0 chooses a free port."""
-    app = create_app(run, projection=projection, message=message)
-    import uvicorn
+    """Serve the explorer on 127.0.0.1 until Ctrl-C or SIGTERM; port 0 chooses a free port."""
+    from afgrl.explore.access import new_token
 
-    with _listening_socket(port) as listener:
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        message(f"The explorer runs at {address}; press Ctrl-C to stop it.")
+    token = new_token() if use_token else None
+    app = create_app(run, token=token, projection=projection, message=message)
+    from afgrl.explore.connections import ExplorerServer
+
+    server = ExplorerServer(app)
+    with listening_socket(port) as listener, _stopped_by_signals(server):
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/" + (f"?token={token}" if token else "")
+        if not token:
+            message("Without a token, every user and program on this machine can read the run's nodes and columns.")
+        message(f"Press Ctrl-C to stop the explorer; it runs at {address}")
         if open_browser:  # the socket listens already, so a browser that connects before the server starts waits
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-        with contextlib.suppress(KeyboardInterrupt):  # depending on when Ctrl-C arrives, uvicorn raises it again
-            uvicorn.Server(config).run(sockets=[listener])
-        message("The explorer has stopped.")
+        server.run(sockets=[listener])
+    message("The explorer has stopped.")
 
 
-def _listening_socket(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+@contextlib.contextmanager
+def _stopped_by_signals(server: ExplorerServer) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop the server. It handles them itself while it runs, and sends them again afterwards."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def listening_socket(port: int) -> socket.socket:
+    # With the protocol named, asyncio sends answers without delay; otherwise each would wait 40 ms for the client.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))

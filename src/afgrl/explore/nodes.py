@@ -75,6 +75,8 @@ def export_rows(
     nodes: Nodes, rows: Sequence[int], format: Format, *, columns: Sequence[str] | None = None, vectors: bool = False
 ) -> tuple[bytes, int]:
     """Rows of the node table as a file, and the number of cells escaped so that a spreadsheet does not compute them."""
+    if len(rows) > len(nodes.ids):  # a repeated row could make the file much larger than the run
+        raise UserError(f"An export has at most {len(nodes.ids):,} rows, one for each node, not {len(rows):,}.")
     selected = np.asarray(rows, dtype=np.int64)
     invalid = selected[(selected < 0) | (selected >= len(nodes.ids))]
     if len(invalid):
@@ -82,6 +84,8 @@ def export_rows(
     for name in columns or ():
         if name not in nodes.table.column_names[1:]:
             raise unknown("column", name[:MAX_QUOTED], nodes.table.column_names[1:] or ["none"])
+    if columns is not None and len(set(columns)) < len(columns):
+        raise UserError("An export has each column once.")
     table = nodes.table.select(["id", *columns]) if columns is not None else nodes.table
     table = table.take(pa.array(selected))
     chosen = nodes.vectors[selected] if vectors else None

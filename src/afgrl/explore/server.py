@@ -1,37 +1,32 @@
-"""The web application of the explorer: its routes, and the requests it rejects."""
+"""The web application of the explorer: its routes and their parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from importlib import resources
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
+import anyio.to_thread
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
-from afgrl.errors import UserError
-from afgrl.explore.nodes import MAX_QUOTED, Format, Nodes, UnknownNode, export_rows, nearest_nodes, search_ids
+from afgrl.explore.access import MAX_TOKEN, PAGE
+from afgrl.explore.answers import EXPORT, Application, add_error_handlers, guarded
+from afgrl.explore.nodes import MAX_QUOTED, Format, Nodes, export_rows, nearest_nodes, search_ids
 from afgrl.report.arrays import safe_json
-from afgrl.report.page import SCRIPTS, STYLES, served_page
+from afgrl.report.page import SCRIPTS, STYLES, asset, served_page
 from afgrl.report.payload import display_names, run_payload
 from afgrl.runs.folder import Run
 
-HEADERS = {
-    # Plotly writes style attributes and draws images from blobs. Scripts come from this server only, without eval.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+MAX_THREADS = 4  # for questions about nodes; the others wait
+BODY_SECONDS = 30.0  # to send the rows of an export
+MAX_ID = 10_000  # characters
 
 
 class Parameters(BaseModel):
@@ -40,13 +35,17 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class PageParameters(Parameters):
+    token: str = Field("", max_length=MAX_TOKEN)  # checked before, for every request
+
+
 class SearchParameters(Parameters):
     text: str = Field(min_length=1, max_length=1000)
     limit: int = Field(12, ge=1, le=100)
 
 
 class NeighborParameters(Parameters):
-    id: str
+    id: str = Field(max_length=MAX_ID)
     k: int = Field(10, ge=1, le=100)
 
 
@@ -59,40 +58,41 @@ class ExportParameters(Parameters):
     vectors: bool = False
 
 
-def build_app(run: Run, projection: str, message: Callable[[str], Any]) -> FastAPI:
+def build_app(run: Run, token: str | None, projection: str, message: Callable[[str], Any]) -> Application:
     """The application, with the nodes of the run in memory."""
     nodes = Nodes.from_run(run)
     [name] = display_names([run])
     data = safe_json({"live": True, "runs": [run_payload(run, name, projection, message, neighbors=False)]}).encode()
     page = served_page()
+    files = {name: asset(name).encode() for name in SCRIPTS + STYLES}
     max_body = 10_000 + 12 * len(nodes.ids)  # bytes: every row number, and room for the other parameters
-    app = FastAPI(title="afgrl explore", docs_url=None, redoc_url=None, openapi_url=None)
-    _add_error_handlers(app)
+    app = FastAPI(title="afgrl explore", docs_url=None, redoc_url=None, openapi_url=None, lifespan=_with_few_threads)
+    add_error_handlers(app)
 
-    @app.get("/")
-    def index(_: Annotated[Parameters, Query()]) -> HTMLResponse:
+    @app.get(PAGE)
+    async def index(_: Annotated[PageParameters, Query()]) -> Response:
         return HTMLResponse(page)
 
     @app.get("/payload.json")
-    def payload(_: Annotated[Parameters, Query()]) -> Response:
+    async def payload(_: Annotated[Parameters, Query()]) -> Response:
         return Response(data, media_type="application/json")
 
     @app.get("/static/{name}")
-    def static(name: str, _: Annotated[Parameters, Query()]) -> FileResponse:
-        if name not in SCRIPTS + STYLES:
+    async def static(name: str, _: Annotated[Parameters, Query()]) -> Response:
+        if name not in files:
             raise HTTPException(404, f"Unknown file {name[:MAX_QUOTED]!r}.")
-        with resources.as_file(resources.files("afgrl.report") / "static" / name) as file:
-            return FileResponse(file)
+        return Response(files[name], media_type="text/css" if name in STYLES else "text/javascript")
 
+    # These two take time that grows with the run, so they are plain functions, which run in a thread.
     @app.get("/api/search")
-    def search(query: Annotated[SearchParameters, Query()]) -> dict[str, Any]:
-        return {"ids": search_ids(nodes, query.text, query.limit)}
+    def search(query: Annotated[SearchParameters, Query()]) -> Response:
+        return JSONResponse({"ids": search_ids(nodes, query.text, query.limit)})
 
     @app.get("/api/neighbors")
-    def neighbors(query: Annotated[NeighborParameters, Query()]) -> dict[str, Any]:
-        return {"id": query.id, "neighbors": nearest_nodes(nodes, query.id, query.k)}
+    def neighbors(query: Annotated[NeighborParameters, Query()]) -> Response:
+        return JSONResponse({"id": query.id, "neighbors": nearest_nodes(nodes, query.id, query.k)})
 
-    @app.post("/api/export")
+    @app.post(EXPORT)
     async def export(request: Request, _: Annotated[Parameters, Query()]) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise HTTPException(415, "The content type of an export request must be application/json.")
@@ -106,76 +106,27 @@ def build_app(run: Run, projection: str, message: Callable[[str], Any]) -> FastA
         }
         return Response(file, media_type=MEDIA_TYPES[query.format], headers=headers)
 
-    return app
+    return guarded(app, token)
 
 
-def _add_error_handlers(app: FastAPI) -> None:
-    """Every error is {"error": one sentence}; requests to another host name or from another page are rejected."""
-
-    @app.middleware("http")
-    async def check_origin(request: Request, respond: Callable[[Request], Awaitable[Response]]) -> Response:
-        reason = _reason_to_reject(request)
-        response = _error(421, reason) if reason else await respond(request)
-        response.headers.update(HEADERS)
-        return response
-
-    @app.exception_handler(UnknownNode)
-    def unknown_node(_: Request, error: UnknownNode) -> Response:
-        return _error(404, str(error))
-
-    @app.exception_handler(UserError)
-    def user_error(_: Request, error: UserError) -> Response:
-        return _error(422, str(error))
-
-    @app.exception_handler(RequestValidationError)
-    @app.exception_handler(ValidationError)
-    def invalid_parameter(_: Request, error: Any) -> Response:
-        return _error(422, _validation_sentence(error.errors()[0]))
-
-    @app.exception_handler(HTTPException)
-    def http_error(request: Request, error: HTTPException) -> Response:
-        path = request.url.path[:MAX_QUOTED]
-        sentences = {404: f"Unknown path {path!r}.", 405: f"The method {request.method} is not allowed for {path!r}."}
-        detail = str(error.detail)  # details of this module are sentences, those of the library are not
-        return _error(error.status_code, detail if detail.endswith(".") else sentences.get(error.status_code, detail))
-
-
-def _reason_to_reject(request: Request) -> str | None:
-    """Guards against DNS rebinding (another host name that resolves to this machine) and cross-origin requests."""
-    _, port = request.scope["server"]
-    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"} | ({"127.0.0.1", "localhost"} if port == 80 else set())
-    given = request.headers.getlist("host")
-    if len(given) != 1 or given[0].lower() not in hosts:
-        return f"The explorer accepts only requests to 127.0.0.1:{port} or localhost:{port}."
-    origin = request.headers.get("origin")
-    if origin is not None and origin.lower().removeprefix("http://") not in hosts:
-        return "The explorer accepts only requests from its own page."
-    return None
+@asynccontextmanager
+async def _with_few_threads(_: FastAPI) -> AsyncIterator[None]:
+    """Each thread that asks PyTorch for neighbors starts threads of its own, so the default of 40 would be hundreds."""
+    anyio.to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
+    yield
 
 
 async def _read_body(request: Request, max_bytes: int) -> bytes:
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > max_bytes:
-            raise HTTPException(413, f"The request is larger than the allowed {max_bytes:,} bytes.")
-        parts.append(part)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > max_bytes:
+                    raise HTTPException(413, f"The request is larger than the allowed {max_bytes:,} bytes.")
+                parts.append(part)
+    except TimeoutError:
+        raise HTTPException(408, f"The request did not arrive within {BODY_SECONDS:g} s.") from None
+    except ClientDisconnect:  # nobody reads this answer; without it the server would report an internal error
+        raise HTTPException(400, "The request ended too early.") from None
     return b"".join(parts)
-
-
-def _validation_sentence(error: dict[str, Any]) -> str:
-    location = [str(part) for part in error["loc"] if part not in ("query", "body")]
-    name = ".".join(location)[:MAX_QUOTED] or "request"
-    if error["type"] == "extra_forbidden":
-        return f"Unknown parameter {name!r}."
-    if error["type"] == "missing":
-        return f"The parameter {name!r} is missing."
-    if error["type"] == "json_invalid":
-        return "The request is not valid JSON."
-    given = repr(error.get("input"))[:MAX_QUOTED]
-    reason = error["msg"].removesuffix(".").removeprefix("Input ").removeprefix("String ").removeprefix("List ")
-    return f"The parameter {name!r} cannot be {given}: it {reason[:1].lower()}{reason[1:]}."
-
-
-def _error(status: int, sentence: str) -> JSONResponse:
-    return JSONResponse({"error": sentence}, status_code=status)

@@ -4,6 +4,11 @@
 const MAX_LISTED_IDS = 200; // of a selection
 const MAX_LISTED_VALUES = 200; // of a category filter
 
+// The cookie has the token now; without it in the address, a copied address or a screenshot does not reveal it.
+function hideToken() {
+  history.replaceState(null, "", location.pathname + location.hash);
+}
+
 function renderExplorerPanels() {
   const [run] = page.runs;
   page.selection = selectionPanel(run);

@@ -23,6 +23,7 @@ const page = {
 async function start() {
   const payload = await loadPayload();
   page.live = payload.live;
+  if (page.live) hideToken();
   page.source = payload.live ? SERVER_SOURCE : STORED_SOURCE;
   page.runs = payload.runs.map(decodeRun);
   renderHeader(page.runs, page.live);
