@@ -11,9 +11,18 @@ import scipy.sparse as sp
 import torch
 
 from afgrl.config import resolve
-from afgrl.cost.batches import DENSE, GPU_PREPARATION, GPU_STEP, PARAMETER, BatchWork, batch_seconds, svd_seconds
-from afgrl.cost.forecast import narrower
-from afgrl.cost.memory import peak_memory
+from afgrl.cost.batches import (
+    CPU_STEP,
+    DENSE,
+    GPU_PREPARATION,
+    GPU_STEP,
+    PARAMETER,
+    BatchWork,
+    batch_seconds,
+    svd_seconds,
+)
+from afgrl.cost.limits import narrower
+from afgrl.cost.memory import needed_memory, peak_memory
 from afgrl.cost.proposals import HALF_THE_STEPS, UNTRAINED, faster
 from afgrl.cost.workload import Workload
 from afgrl.data.synthetic import synthetic_graph
@@ -110,7 +119,7 @@ def test_a_step_by_hand():
     load = Workload(n=20, n_features=4, n_edges=8, nnz=80, device="cpu")
     found = BatchWork(config, load, 1e6, 1e6).step()
     operations = 2 * (2 * 10 * 8 * 3) + 3 * (2 * 10 * 3 * 5 * 2)
-    assert found == pytest.approx(operations / (1e6 * DENSE) + PARAMETER * (8 * 3 + 2 * 3 * 5))
+    assert found == pytest.approx(CPU_STEP + operations / (1e6 * DENSE) + PARAMETER * (8 * 3 + 2 * 3 * 5))
     parts = batch_seconds(config, load, {"train": 1e6, "search": 1e6})
     assert parts.total(config) == pytest.approx(
         parts.preparation + 4 * parts.step + 2 * parts.refresh + parts.embedding
@@ -169,10 +178,10 @@ def test_full_batches_have_no_measured_proposal(small_graph):
 def test_narrower_settings_for_batches_can_be_trained(small_graph, settings):
     config = chosen(small_graph, **settings)
     load = Workload.of(small_graph, "cpu")
-    fitting = narrower(config, load, peak_memory(config, load) - 1)
+    fitting = narrower(config, load, needed_memory(config, load) - 1)
     assert fitting is not None
     changed = resolve(AFGRLSettings, config.model_dump() | fitting)
-    assert peak_memory(changed, load) < peak_memory(config, load)
+    assert needed_memory(changed, load) < needed_memory(config, load)
 
 
 def test_a_graph_without_edges_has_an_estimate():

@@ -12,9 +12,9 @@ import torch
 
 from afgrl.config import recipe, resolve
 from afgrl.cost import machine
-from afgrl.cost.forecast import narrower
+from afgrl.cost.limits import narrower
 from afgrl.cost.machine import _free_of_container
-from afgrl.cost.memory import peak_memory
+from afgrl.cost.memory import needed_memory, peak_memory
 from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.synthetic import DENSITY, synthetic_graph
@@ -125,7 +125,7 @@ def test_where_nobody_can_be_asked_memory_is_no_hindrance(monkeypatch):
 def test_only_what_is_wide_is_made_narrower(small_graph):
     config = resolve(AFGRLSettings, {"epochs": 1, "n_components": 64, "predictor_width": 8192}, graph=small_graph)
     load = Workload.of(small_graph, "cpu")
-    free = peak_memory(config.model_copy(update={"predictor_width": 512}), load)
+    free = needed_memory(config.model_copy(update={"predictor_width": 512}), load)
     assert narrower(config, load, free) == {"n_components": 64, "predictor_width": 512}
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
+
 from afgrl.cost.workload import Workload, arithmetic
-from afgrl.methods.afgrl import SVD_WIDTH, AFGRLSettings
-from afgrl.methods.parts.spectral import N_HOPS, PPR_STEPS, RANK
-from afgrl.ops.svd import N_ITERS, OVERSAMPLING
+from afgrl.methods.afgrl import SVD_WIDTH, AFGRLSettings, kmeans_rows
+from afgrl.methods.parts.spectral import N_HOPS, RANK
+from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
+from afgrl.ops.propagation.columns import PPR_STEPS
+from afgrl.ops.svd import N_ITERS, OVERSAMPLING, rows_to_fit
 
 # Shares of the rate of large matrix products that each kind of work reaches. They were measured with the settings in
 # tests/cost/test_batches.py on Cora, Photo, CS and PubMed, as CPU time on one core of a shared machine (90 GFLOP/s):
@@ -17,18 +21,21 @@ from afgrl.ops.svd import N_ITERS, OVERSAMPLING
 DENSE, NEIGHBORS = 0.85, 0.6
 # k-means skips products that cannot change a label, and stops when no label changes: .8 (PubMed) to 2.2 (Photo) times
 # as fast as all of its products.
-CLUSTERS = 1.3
+CLUSTERS = 1.1
 # QR of [1433, 544] and [6805, 544] .64 and .43, eigenvectors of 544 and 2,048 columns .80 and .74 (9 c³ operations).
 FACTORIZATION = 0.6
 # Sparse rows times weights, forward and weight gradient: .40 for 1,500 input columns; .26 for 4,299 and .18 for 13,610,
 # where the 64 columns of the weights that are multiplied at once exceed the L2 cache.
 SPARSE_IN_CACHE, SPARSE = 0.4, 0.22
 MOST_ROWS_IN_CACHE = 4096
-PROPAGATION = 0.05  # PyTorch's CSR product of S with 512 columns
+PROPAGATION = 0.05  # three hops of 512 columns: .03 (PubMed) to .25 (Photo)
+DIFFUSION = 0.1  # ten steps of PageRank, whose columns stay in the cache
 # Absolute times, since one thread or memory limits them: taking a stored entry of a sparse row into a batch (with
 # dropout and the transpose 20 to 22 ns), an entry of a dense row with dropout, a multiplication of SciPy's S·X with the
-# scaling and joining of its blocks, and updating a parameter (Adam .5 to .7 ns, EMA .1 to .3 ns).
-SPARSE_ENTRY, DENSE_ENTRY, SCIPY_PRODUCT, PARAMETER = 21e-9, 7e-9, 30e-9, 0.9e-9
+# scaling and joining of its blocks, updating a parameter (Adam .5 to .7 ns, EMA .1 to .3 ns), and what a refresh does
+# with each entry of the encoder's output besides products (44 to 64 ns: unit rows, selection, the table of the loss).
+SPARSE_ENTRY, DENSE_ENTRY, SCIPY_PRODUCT, PARAMETER, REFRESHED_ENTRY = 21e-9, 7e-9, 30e-9, 0.9e-9, 50e-9
+CPU_STEP = 5e-3  # seconds of a step that do not depend on the size of its tables
 FIRST_USE = 1.5  # seconds to load the parts of PyTorch that the optimizer needs
 # On an H200 a step on CS takes .35 ms, a refresh 15 ms, the preparation .3 s; smaller graphs are hardly faster, since
 # launching kernels and small decompositions take the time. Compiling kernels on first use is not included.
@@ -128,35 +135,46 @@ class BatchWork:
             taken = DENSE_ENTRY * b * self.columns if settings.dropout else 0.0
             product = self._dense(2 * b * self.columns * settings.encoder_width)
         predictor = self._dense(3 * 2 * b * settings.encoder_width * settings.predictor_width * 2)
-        on_cpu = taken + PARAMETER * self.n_parameters if self.load.device == "cpu" else 0.0
+        on_cpu = CPU_STEP + taken + PARAMETER * self.n_parameters if self.load.device == "cpu" else 0.0
         return 2 * product + predictor + on_cpu  # the product with the input and the gradient of the weights
 
     def refresh(self) -> float:
         """Both encoders on all rows, neighbors, and k-means."""
-        wide = self.settings.model_copy(update={"n_components": self.settings.encoder_width})
-        search = arithmetic(wide, self.load)
-        clusters = search.clusters / self._share(CLUSTERS) if self.settings.needs_clusters else 0.0
-        return 2 * self._encode() + (search.neighbors / self._share(NEIGHBORS) + clusters) / self.search_rate
+        settings, n = self.settings, self.load.n
+        width = settings.encoder_width
+        in_clusters = settings.searches_clusters(n, torch.device(self.load.device))
+        searched = arithmetic(settings.model_copy(update={"n_components": width}), self.load).neighbors
+        if in_clusters and width > SEARCH_WIDTH:
+            searched = searched * SEARCH_WIDTH // width
+        clusters = 0.0
+        if settings.needs_clusters:
+            # Iterations on some of the rows, and one assignment of all.
+            rows = len(range(n)[kmeans_rows(n, settings)]) * settings.kmeans_iters + n
+            products = 2 * rows * settings.n_restarts * min(settings.n_clusters, n) * width
+            clusters = products / self._share(CLUSTERS)
+        on_cpu = REFRESHED_ENTRY * n * width if self.load.device == "cpu" else 0.0
+        return 2 * self._encode() + (searched / self._share(NEIGHBORS) + clusters) / self.search_rate + on_cpu
 
     def embed(self) -> float:
         """The encoder on all rows, the vectors without training, and the projection of all parts."""
         n, d, parts = self.load.n, self.settings.n_components, self.parts
         if not parts:
             return self._encode()
-        diffusion = PPR_STEPS * self._propagation(d) if self.settings.skip == "svd+ppr" else 0.0
+        columns = min(d, self.directions)
+        diffusion = PPR_STEPS * self._propagation(columns, DIFFUSION) if self.settings.skip == "svd+ppr" else 0.0
         project = 0.0 if self.settings.input == "svd" else self.project()  # V is the input "svd"
         return (
             self._encode()
             + project
             + diffusion
             + self._eigenvectors(parts, d)
-            + self._dense(2 * n * parts * (parts + d))
+            + self._dense(2 * parts * (self._rows_to_fit * parts + n * d))
         )
 
     def fit(self) -> float:
         """``SpectralFeatures.fit``: the basis of the features, and the directions of their hops."""
         columns = (N_HOPS + 1) * self.rank
-        gram = self._dense(2 * self.load.n * columns**2)
+        gram = self._dense(2 * self._rows_to_fit * columns**2)
         basis = self._basis() if self.load.n_features > RANK else 0.0
         return basis + self._blocks() + gram + self._eigenvectors(columns, self.directions)
 
@@ -184,7 +202,7 @@ class BatchWork:
 
     def _table(self) -> float:
         if self.settings.input == "svd":
-            return self.project()
+            return self.project() - self._blocks()  # which ``fit`` has computed
         if self.settings.input == "own":
             return 0.0
         hops = max(self.settings.n_hops, 1)
@@ -205,8 +223,12 @@ class BatchWork:
             return 2 * self.load.nnz * width / (self.rate * _sparse_share(f))
         return self._dense(2 * self.load.n * f * width)
 
-    def _propagation(self, width: int) -> float:
-        return 2 * (self.load.n_edges + self.load.n) * width / (self.rate * PROPAGATION)
+    @property
+    def _rows_to_fit(self) -> int:
+        return len(range(self.load.n)[rows_to_fit(self.load.n)])
+
+    def _propagation(self, width: int, share: float = PROPAGATION) -> float:
+        return 2 * (self.load.n_edges + self.load.n) * width / (self.rate * share)
 
     def _sparse(self, operations: float) -> float:
         return operations / (self.rate * _sparse_share(self.columns))

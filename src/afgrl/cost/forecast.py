@@ -8,11 +8,14 @@ import torch
 
 from afgrl.config import Settings, resolve
 from afgrl.cost.batches import batch_seconds
+from afgrl.cost.limits import check_memory, narrower
 from afgrl.cost.machine import free_memory, matmul_rates
-from afgrl.cost.memory import peak_memory
+from afgrl.cost.memory import needed_memory
+from afgrl.cost.program import program_memory
 from afgrl.cost.proposals import faster
 from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data import Dataset
+from afgrl.methods import available_methods
 from afgrl.methods.afgrl import AFGRLSettings
 
 # Share of the rate of large matrix products that an epoch reaches: .64 and .38 for the default recipe on two CPU cores
@@ -20,22 +23,27 @@ from afgrl.methods.afgrl import AFGRLSettings
 # the time on a small graph depends on the number of kernels instead.
 REACHED = {"cpu": 0.5, "cuda": 0.35}
 LEAST_SECONDS = {"cpu": 0.0, "cuda": 1.4e-3}
-NARROWEST = 64
 
 
 def estimate_cost(dataset: Dataset, given: dict[str, Any]) -> dict[str, Any]:
-    """Memory and time of AFGRL on each device of this machine, and narrower settings if the given ones do not fit."""
+    """Memory and time of AFGRL on each device of this machine, and narrower settings if the given ones do not fit.
+
+    ``memory_bytes`` on a CPU is the peak of the whole process of `afgrl fit`, as `top` shows it: what this process has
+    in use after it read the same graph, the libraries that training loads, and training.
+    """
+    program = program_memory()
     settings = resolve(AFGRLSettings, given, graph=dataset.graph)
     kinds = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     return {
         "name": dataset.name, "nodes": dataset.graph.n, "edges": dataset.graph.n_edges,
         "features": dataset.graph.n_features, "settings": settings.model_dump(),
-        "devices": [_on(kind, settings, Workload.of(dataset.graph, kind)) for kind in kinds],
+        "devices": [_on(kind, settings, Workload.of(dataset.graph, kind), program) for kind in kinds],
     }  # fmt: skip
 
 
-def _on(kind: str, settings: AFGRLSettings, load: Workload) -> dict[str, Any]:
-    needed, free = peak_memory(settings, load), free_memory(kind)
+def _on(kind: str, settings: AFGRLSettings, load: Workload, program: tuple[int, int]) -> dict[str, Any]:
+    in_use, peak_so_far = program if kind == "cpu" else (0, 0)
+    needed, free = needed_memory(settings, load), free_memory(kind)
     rates = matmul_rates(torch.device(kind))
     if settings.in_batches:
         parts = batch_seconds(settings, load, rates)
@@ -44,7 +52,8 @@ def _on(kind: str, settings: AFGRLSettings, load: Workload) -> dict[str, Any]:
         step = _epoch_seconds(settings, load, rates)
         total = step * settings.epochs
     return {
-        "device": kind, "memory_bytes": needed, "free_bytes": free, "fits": needed <= free,
+        "device": kind, "memory_bytes": max(in_use + needed, peak_so_far), "free_bytes": in_use + free,
+        "fits": needed <= free,
         f"{settings.step_name}_seconds": step, "seconds": total,
         "narrower": {} if needed <= free else narrower(settings, load, free),
         "faster": faster(settings, load, rates),
@@ -57,24 +66,14 @@ def _epoch_seconds(settings: AFGRLSettings, load: Workload, rates: dict[str, flo
     return max(busy / REACHED[load.device], LEAST_SECONDS[load.device])
 
 
-def narrower(settings: AFGRLSettings, load: Workload, free: int) -> dict[str, int] | None:
-    """The widest settings that fit, by halving; None if the graph itself is too large."""
-    changes: dict[str, int] = {}
-    names = ["n_components", *(["encoder_width"] if settings.in_batches else []), "predictor_width"]
-    while peak_memory(settings.model_copy(update=changes), load) > free:
-        widths = {name: getattr(settings, name) for name in names} | changes
-        if max(widths.values()) <= NARROWEST:
-            return None
-        changes = {name: max(width // 2, min(width, NARROWEST)) for name, width in widths.items()}
-    return changes
-
-
 def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -> str | None:
-    """A sentence if training may run out of memory."""
-    if not isinstance(settings, AFGRLSettings):
+    """A sentence if training may run out of memory; raises ``UserError`` if it certainly will."""
+    # Methods that share their settings have the same parameters.
+    method = next(method for method in available_methods().values() if method.settings_class is type(settings))
+    load = check_memory(method, settings, dataset.graph, device)
+    if load is None or not isinstance(settings, AFGRLSettings):
         return None
-    load = Workload.of(dataset.graph, device.type)
-    needed, free = peak_memory(settings, load), free_memory(device.type)
+    needed, free = needed_memory(settings, load), free_memory(device.type)
     if needed <= free:
         return None
     fitting = narrower(settings, load, free)

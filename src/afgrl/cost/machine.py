@@ -71,19 +71,36 @@ def free_memory(kind: str) -> int:
     """Free bytes."""
     if kind == "cuda":
         return torch.cuda.mem_get_info()[0]
-    free = min(_free_of_machine(), _free_of_container())
+    free = min(_of_machine("MemAvailable"), _free_of_container())
     return int(free) if math.isfinite(free) else sys.maxsize
 
 
-def _free_of_machine() -> float:
+def total_memory(kind: str) -> int:
+    """Bytes that a process can have at most, used or free: RAM and swap, or the limit of a control group."""
+    if kind == "cuda":
+        return torch.cuda.mem_get_info()[1]
+    most = min(_of_machine("MemTotal", "SwapTotal"), _limit_of_container())
+    return int(most) if math.isfinite(most) else sys.maxsize
+
+
+def _of_machine(*fields: str) -> float:
+    """The sum of fields of /proc/meminfo, in bytes."""
     try:
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        return int(lines["MemAvailable"].split()[0]) * 1024
+        return sum(int(lines[field].split()[0]) for field in fields) * 1024
     except (OSError, KeyError, ValueError):  # not Linux
         pass
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # Windows
+        return math.inf
+
+
+def _limit_of_container(group: Path = CONTROL_GROUP) -> float:
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        return math.inf if limit == "max" else int(limit)
+    except (OSError, ValueError):
         return math.inf
 
 

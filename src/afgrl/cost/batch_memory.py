@@ -1,0 +1,180 @@
+"""Peak memory of training AFGRL in batches: what methods/afgrl.py holds at each stage, table by table.
+
+A table is [n, columns] float32. Every stage was compared with the resident memory of a run, stage by stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from afgrl.cost.batches import BatchWork
+from afgrl.cost.workload import Workload
+from afgrl.methods.afgrl import CALIBRATION_ROWS, AFGRLSettings
+from afgrl.methods.parts.spectral import CHUNK_ROWS, N_HOPS
+from afgrl.ops.knn import BLOCK_BYTES
+from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
+from afgrl.ops.sparse.batches import CHUNK_BYTES
+from afgrl.ops.sparse.layout import COLUMN_MULTIPLE
+from afgrl.ops.svd import OVERSAMPLING, rows_to_fit
+
+FLOAT, INDEX = 4, 8  # bytes
+# Of a candidate pair: row, column, both of the transpose, value, kind and whether it is positive.
+PAIR = 4 * INDEX + FLOAT + 2
+PARQUET = 50 << 20  # buffers of the writer, also for the smallest embedding
+
+
+@dataclass(frozen=True)
+class BatchMemory:
+    """Bytes of each stage, without the program and, on a CPU, without the graph."""
+
+    settings: AFGRLSettings
+    load: Workload
+
+    @property
+    def work(self) -> BatchWork:
+        return BatchWork(self.settings, self.load, 1.0, 1.0)
+
+    def peak(self) -> int:
+        """From the graph to its vectors."""
+        prepared = self.model() + self.adjacency()
+        return max(prepared + self.prepare(), self.trained() + self.refresh(), self.trained() + self.embed())
+
+    def trained(self) -> int:
+        """What stays after training."""
+        return self.model() + self.adjacency() + self.table() + self.kept()
+
+    # What stays
+
+    def model(self) -> int:
+        """Online and target network, and the fitted projections."""
+        work = self.work
+        networks = work.n_parameters + work.columns * self.settings.encoder_width
+        basis = self.load.n_features * work.rank if self.load.n_features > work.rank else 0
+        rotation = (N_HOPS + 1) * work.rank * work.directions
+        return FLOAT * (networks + basis + rotation + work.parts * self.settings.n_components)
+
+    def adjacency(self) -> int:
+        """S, and the sorted edge keys; on a GPU also the graph itself."""
+        entries = self.load.n_edges + self.load.n
+        normalized = entries * (INDEX + FLOAT) + self.load.n_edges * INDEX
+        if self.load.device == "cpu":
+            return normalized
+        return normalized + 2 * INDEX * self.load.n_edges + (INDEX + FLOAT) * self.load.nnz
+
+    def table(self) -> int:
+        """The input of the encoder; V, which the input "svd" comes from, stays too."""
+        if nnz := self.work.table_nnz:
+            return nnz * (INDEX + FLOAT)
+        from_directions = self.work.directions if self.settings.input == "svd" else 0
+        return self._table(self._columns + from_directions)
+
+    def kept(self) -> int:
+        """Between refreshes: gradients and the two moments of Adam, positives, and the pull of the targets."""
+        centers = self.settings.n_restarts * self._n_clusters * self.settings.encoder_width
+        return FLOAT * (3 * self.work.n_parameters + centers) + PAIR * self._n_pairs + self._encoded
+
+    # What each stage adds
+
+    def prepare(self) -> int:
+        """From the graph to the calibrated networks."""
+        settings, work, n = self.settings, self.work, self.load.n
+        table = self.table()
+        rows = min(n, CALIBRATION_ROWS)
+        widest = max(settings.encoder_width, settings.predictor_width)
+        # The rows of the table, and four tables of activations: a sum, a norm, an activation, and their input.
+        calibrate = table + FLOAT * rows * (4 * widest + (0 if work.table_nnz else self._columns))
+        if settings.input == "svd":  # normalized directions, before they are scaled to the table
+            return max(self._fit(), table + self._table(self._columns), calibrate)
+        return max(self._make_table(), table + self._fit(), calibrate)
+
+    def refresh(self) -> int:
+        """The most of four moments, each with the encoded targets and online vectors."""
+        settings, n, encoded = self.settings, self.load.n, self._encoded
+        # Chunks of rows: the product with the weights, and its activation.
+        chunk = 2 * min(CHUNK_BYTES, encoded)
+        labels = INDEX * settings.n_restarts * n if settings.needs_clusters else 0
+        # k-means on unit rows: labels, scores and bounds of each restart, and the sorted members of all clusters.
+        cluster = encoded + 6 * labels if settings.needs_clusters else 0
+        search = 2 * encoded  # unit rows of both
+        if settings.searches_clusters(n, torch.device(self.load.device)):
+            search += 2 * self._table(min(SEARCH_WIDTH, settings.encoder_width))
+        else:
+            search += min(BLOCK_BYTES[self.load.device], FLOAT * n * n)
+        pull = 3 * encoded  # unit targets, and the sums of both directions of a pair
+        pairs = PAIR * self._n_pairs  # the new ones, beside those of the last refresh
+        filtered = 2 * labels // n * self._n_pairs  # the labels of both ends of each pair
+        return 2 * encoded + labels + max(chunk, cluster, search, pairs + filtered, pairs + pull)
+
+    def embed(self) -> int:
+        """The encoder's output; vectors without training; all parts beside each other, and their projection."""
+        work, settings, encoded = self.work, self.settings, self._encoded
+        if not work.parts:
+            return 2 * encoded
+        untrained = work.parts - settings.encoder_width
+        new_directions = 0 if settings.input == "svd" else work.directions
+        diffused = 2 * min(settings.n_components, work.directions) if settings.skip == "svd+ppr" else 0
+        blocks = 0 if settings.input == "svd" else self._blocks()
+        joined = 2 * settings.encoder_width + new_directions + untrained + work.parts + settings.n_components
+        gram = 2 * FLOAT * work.parts**2
+        return max(encoded + blocks, encoded + self._table(new_directions + untrained + diffused),
+                   self._table(joined) + gram)  # fmt: skip
+
+    def save(self) -> int:
+        """The embedding with what it was computed from, while it is written; then the weights as one string."""
+        work, settings = self.work, self.settings
+        untrained = work.parts - settings.encoder_width if work.parts else 0
+        new_directions = 0 if settings.input == "svd" else work.directions
+        held = self._table(new_directions + untrained + settings.n_components)
+        return self.trained() + held + PARQUET + max(self._table(settings.n_components), 2 * self.model())
+
+    def _make_table(self) -> int:
+        """[X | SX | …]: the blocks, the scaled blocks, and the table they are joined to. Sparse ones are joined by
+        SciPy, whose result is copied."""
+        if self.settings.input == "own":
+            return 2 * self.table()
+        return (4 if self.work.table_nnz else 3) * self.table()
+
+    def _fit(self) -> int:
+        """The basis of the features, blocks before and after scaling, Gram matrices of chunks of rows, their
+        decomposition, and V if it is the input."""
+        work = self.work
+        if not work.directions:
+            return 0
+        n, columns = self.load.n, (N_HOPS + 1) * work.rank
+        n_rows = len(range(n)[rows_to_fit(n)])
+        chunks = -(-n_rows // CHUNK_ROWS)
+        few = 2 * (work.directions + OVERSAMPLING) < columns
+        gram = FLOAT * (min(n_rows, CHUNK_ROWS) * columns + (2 * chunks + 1) * columns**2)
+        decomposition = FLOAT * (2 if few else 5) * columns**2
+        rotated = self._table(work.directions) if self.settings.input == "svd" else 0
+        return max(self._blocks(), self._table(columns) + max(gram, decomposition, rotated))
+
+    def _blocks(self) -> int:
+        """X with unit rows; four blocks of its projection, before and after scaling."""
+        columns = 2 * (N_HOPS + 1) * self.work.rank
+        if self.load.device == "cpu":
+            return self._table(columns) + FLOAT * self.load.nnz
+        return self._table(columns + 2 * self.load.n_features)  # made dense, then scaled
+
+    @property
+    def _columns(self) -> int:
+        """Columns of a dense input."""
+        return self.work.columns + (-self.work.columns % COLUMN_MULTIPLE if self.load.device == "cuda" else 0)
+
+    @property
+    def _n_clusters(self) -> int:
+        return min(self.settings.n_clusters, self.load.n) if self.settings.needs_clusters else 0
+
+    @property
+    def _n_pairs(self) -> int:
+        return self.load.n * min(self.settings.n_neighbors, self.load.n)
+
+    @property
+    def _encoded(self) -> int:
+        """A table of the encoder's width."""
+        return self._table(self.settings.encoder_width)
+
+    def _table(self, columns: int) -> int:
+        return FLOAT * self.load.n * columns

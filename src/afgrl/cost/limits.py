@@ -1,0 +1,77 @@
+"""What does not fit into memory: settings that would, and a refusal before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from afgrl.config import Settings
+from afgrl.cost.machine import total_memory
+from afgrl.cost.memory import needed_memory
+from afgrl.cost.workload import Workload
+from afgrl.errors import UserError
+from afgrl.graph import Graph
+from afgrl.methods import Method, Size
+from afgrl.methods.afgrl import AFGRLSettings
+
+FLOAT = 4  # bytes
+MARGIN = 1.25  # estimates are within a fifth of what was measured, so more than this is certain not to fit
+NARROWEST = 64
+
+
+def check_memory(method: type[Method], settings: Settings, graph: Graph, device: torch.device) -> Workload | None:
+    """Raise ``UserError`` if training certainly needs more memory than the machine, or its GPU, has in total.
+
+    Returns the workload from which AFGRL's memory was estimated; None for the other methods.
+    """
+    most = total_memory(device.type)
+    least = least_memory(method, settings, graph)
+    if least > most:
+        raise _too_large("at least", least, most, device, {})
+    if not isinstance(settings, AFGRLSettings):
+        return None
+    load = Workload.of(graph, device.type)
+    needed = needed_memory(settings, load)
+    if needed > MARGIN * most:
+        raise _too_large("about", needed, most, device, narrower(settings, load, most) or {})
+    return load
+
+
+def least_memory(method: type[Method], settings: Settings, graph: Graph) -> float:
+    """Bytes of the parameters, with gradients and the two moments of Adam if they are trained, and of the embedding.
+
+    The method is built on PyTorch's meta device, whose tensors have a shape and no memory; 0 if it cannot be.
+    """
+    try:
+        with torch.device("meta"):
+            model = method(settings, Size(graph.n, graph.n_features), torch.Generator("cpu"))
+    except UserError:
+        raise
+    except Exception as error:  # more entries than 64 bits can count, or a method that cannot be built there
+        return math.inf if "overflow" in str(error).lower() else 0.0
+    learned = sum(part.numel() for part in model.parameters() if part.requires_grad)
+    fixed = sum(part.numel() for part in model.parameters() if not part.requires_grad)
+    vectors = graph.n * getattr(settings, "n_components", 0) if model.trains else 0
+    return FLOAT * (4 * learned + fixed + sum(part.numel() for part in model.buffers()) + vectors)
+
+
+def narrower(settings: AFGRLSettings, load: Workload, free: int) -> dict[str, int] | None:
+    """The widest settings that fit, by halving; None if the graph itself is too large."""
+    changes: dict[str, int] = {}
+    names = ["n_components", *(["encoder_width"] if settings.in_batches else []), "predictor_width"]
+    while needed_memory(settings.model_copy(update=changes), load) > free:
+        widths = {name: getattr(settings, name) for name in names} | changes
+        if max(widths.values()) <= NARROWEST:
+            return None
+        changes = {name: max(width // 2, min(width, NARROWEST)) for name, width in widths.items()}
+    return changes
+
+
+def _too_large(how: str, needed: float, most: int, device: torch.device, fitting: dict[str, int]) -> UserError:
+    hint = f"; {', '.join(f'{name}={value}' for name, value in fitting.items())} would fit" if fitting else ""
+    size = f"{how} {needed / 2**30:,.0f} GiB" if math.isfinite(needed) else "more memory than can be addressed"
+    return UserError(
+        f"Training needs {size} with these settings, and the {device.type} has "
+        f"{most / 2**30:,.0f} GiB{hint or '; use a smaller width'}."
+    )
