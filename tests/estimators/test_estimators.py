@@ -26,6 +26,7 @@ from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
+from afgrl.runs.spec import RunSpec
 from tools import generate_estimators
 
 SMALL = {
@@ -312,3 +313,29 @@ def test_every_sibling_fits_saves_and_loads(name, small_graph, tmp_path):
     loaded = cls.load(tmp_path / "run", device="cpu")
     assert np.array_equal(loaded.transform(small_graph), fitted.embedding_)
     assert fitted.kneighbors(n_neighbors=3, return_distance=False).shape == (small_graph.n, 3)
+
+
+def test_an_interrupted_save_can_be_repeated(fitted, tmp_path, monkeypatch):
+    """In the same process, as in a notebook; ``tests/faults`` kills the process at every file operation."""
+    path = tmp_path / "run"
+    for name in ("save_spec", "save_dataset", "save_embedding", "save_model"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Run, name, lambda *arguments, **options: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                fitted.save(path)
+    fitted.save(path)
+    assert np.array_equal(AFGRL.load(path, device="cpu").embedding_, fitted.embedding_)
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    for error in (KeyboardInterrupt, OSError):
+        with monkeypatch.context() as patch:
+            patch.setattr(Run, "save_embedding", lambda *arguments, error=error: (_ for _ in ()).throw(error))
+            with pytest.raises(error):
+                fitted.save(path, force=True)
+        assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+
+
+def test_a_run_of_the_command_line_is_not_an_unfinished_save(fitted, tmp_path):
+    run = Run.create(tmp_path / "run")
+    run.save_spec(RunSpec("demo"))
+    with pytest.raises(UserError, match="force=True replaces a run"):
+        fitted.save(run.path)

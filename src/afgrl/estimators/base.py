@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, TransformerTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from afgrl.analysis.clustering import cluster_vectors
 from afgrl.config import Settings, resolve
+from afgrl.cost.limits import check_memory
 from afgrl.data.convert import as_graph
 from afgrl.data.dataset import Dataset
 from afgrl.errors import UserError
@@ -50,8 +51,10 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         of DataFrames, or a NetworkX graph. ``y`` exists for scikit-learn pipelines and is never read."""
         dataset = graph if isinstance(graph, Dataset) else Dataset("graph", as_graph(graph))
         settings = resolve(method_class(self.method).settings_class, self._settings(), graph=dataset.graph)
+        device = choose_device(self.device)
+        check_memory(method_class(self.method), settings, dataset.graph, device)
         stopwatch = Stopwatch()
-        state, inputs = initial_state(self.method, settings, dataset.graph, choose_device(self.device))
+        state, inputs = initial_state(self.method, settings, dataset.graph, device)
         history: list[dict[str, Any]] = []
         callbacks: list[Callback] = [History(history.append), stopwatch]
         if self.verbose:
@@ -74,6 +77,13 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         if hasattr(self, "labels_"):
             del self.labels_  # of an earlier fit
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """What scikit-learn's tools should know: the input is a graph, not a table, and vectors are float32."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float32"])
+        return tags
 
     @property
     def encoder_(self) -> nn.Module:
@@ -159,10 +169,13 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a run folder, which ``load`` and all commands of the command line read."""
         check_is_fitted(self, "method_")
-        if not force and Path(path).is_dir() and any(Path(path).iterdir()):
+        existing = Run(Path(path))
+        existing.clean()
+        unfinished = existing.is_unfinished_save()  # nobody can resume it, so it may be replaced
+        if not (force or unfinished) and Path(path).is_dir() and any(Path(path).iterdir()):
             raise UserError(f"The folder {str(path)!r} is not empty; force=True replaces a run.")
-        run = Run.create(Path(path), force=force)
-        with run.replacing():
+        run = Run.create(Path(path), force=force or unfinished)
+        with run.replacing(resumable=False):
             run.save_spec(RunSpec("", self.method, settings=self.method_.settings.model_dump()))
             run.save_environment(self.method_.device)
             run.save_dataset(self._dataset)
