@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Annotated
@@ -88,12 +89,16 @@ def explore(
     run_path: RunPath,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+    token: Annotated[bool, typer.Option("--token/--no-token", help="Ask for a token that only you know.")] = True,
     projection: Map = "tsne",
 ) -> None:
     """Serve the report as a live page on this machine: search, filter, select, export."""
     from afgrl.explore import serve
 
-    serve(opened(run_path), port=port, open_browser=browser, projection=projection, message=message)
+    # Without a line break inside the address, which would break the link.
+    in_one_line = functools.partial(message, soft_wrap=True)
+    run = opened(run_path)
+    serve(run, port=port, open_browser=browser, use_token=token, projection=projection, message=in_one_line)
 
 
 @command

@@ -123,9 +123,11 @@ def _resume(
         given = context.get_parameter_source(parameter.name or "")
         if parameter.name not in ALLOWED_WITH_RESUME and given is not None and given.name == "COMMANDLINE":
             raise UserError(f"{RESUME_RULE}, so {parameter.opts[0]} cannot be set.")
+    from afgrl.data.unpacking import home_expanded
+
     run = opened(out)
     trained_on = run.spec().source
-    if trained_on not in (source, find_source(source), str(Path(source).expanduser().absolute())):
+    if trained_on not in (source, find_source(source), str(home_expanded(source).absolute())):
         raise UserError(f"The run {str(out)!r} was trained on {trained_on!r}.")
     return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet))
 
@@ -177,7 +179,8 @@ def evaluate(run_path: RunPath, device: Device = "auto", data_dir: DataDir = Non
     """Evaluate a run on classification, clustering and similarity search, beside untrained baselines."""
     from afgrl.experiment.evaluation import evaluate_run
 
-    _print_scores(evaluate_run(opened(run_path), device_of(device), data_dir=data_dir), as_json)
+    scores = evaluate_run(opened(run_path), device_of(device), data_dir=data_dir, message=message)
+    _print_scores(scores, as_json)
 
 
 def _fit(spec: Any, out: Path | None, device: str, quiet: bool, *, force: bool = False) -> Any:
