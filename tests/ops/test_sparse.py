@@ -7,9 +7,10 @@ import torch
 
 from afgrl.errors import AfgrlError
 from afgrl.graph import Graph
+from afgrl.ops import sparse
 from afgrl.ops.propagation.adjacency import gcn_adjacency
-from afgrl.ops.sparse import spmm
-from afgrl.ops.sparse.matrix import SEGMENT, SparseMatrix, _row_split, whole_rows
+from afgrl.ops.sparse import csr_multiplier, spmm
+from afgrl.ops.sparse.matrix import SEGMENT, SparseMatrix, row_split, whole_rows
 from tests.conftest import communities
 
 
@@ -143,8 +144,30 @@ def test_the_kernel_equals_dense_algebra(graph, width, split, rng):
     assert torch.allclose(transposed, table.T @ h, atol=1e-5)
 
 
+@pytest.mark.parametrize("version", ["auto", "reference", "kernels"])
+def test_the_product_of_a_csr_tensor_equals_dense_algebra(version, rng, monkeypatch):
+    if version == "kernels":
+        pytest.importorskip("triton", reason="Triton supports Linux only")
+        monkeypatch.setattr(sparse, "takes_kernels", lambda x: True)
+    else:
+        monkeypatch.setenv("AFGRL_OPS", version)
+    table = sparse_table(9, 3 * SEGMENT, rng)  # rows of several segments
+    h = torch.randn(3 * SEGMENT, 33, generator=rng)
+    multiply = csr_multiplier(table.to_sparse_csr())
+    assert torch.allclose(multiply(h), table @ h, atol=1e-4)  # float32 sums of up to 77 terms, in another order
+    assert torch.allclose(multiply(h[:, 4:9]), table @ h[:, 4:9], atol=1e-4)  # columns that are not contiguous
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU; on a CPU the order of sums is fixed")
+def test_the_product_of_a_csr_tensor_has_the_same_bits_in_every_call_on_a_gpu(rng):
+    table = sparse_table(500, 700, rng).cuda().to_sparse_csr()
+    h = torch.randn(700, 300, generator=rng).cuda()
+    first = csr_multiplier(table)(h)
+    assert all(torch.equal(csr_multiplier(table)(h), first) for _ in range(50))
+
+
 def test_long_rows_are_split_into_segments():
-    split = _row_split(torch.tensor([0, 3, 3, 3 + 2 * SEGMENT + 1]))
+    split = row_split(torch.tensor([0, 3, 3, 3 + 2 * SEGMENT + 1]))
     assert split.begin.tolist() == [0, 3, 3, 3 + SEGMENT, 3 + 2 * SEGMENT]
     assert split.end.tolist() == [3, 3, 3 + SEGMENT, 3 + 2 * SEGMENT, 3 + 2 * SEGMENT + 1]
     assert split.output.tolist() == [0, 1, 3, 4, 5]

@@ -16,6 +16,7 @@ from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.graph import Graph
 from afgrl.ops.dispatch import is_fast
 from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.cpu import FactoredTable, Factors, factor
 from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster, fastest_layout
@@ -129,7 +130,7 @@ def _factored(adjacency: Tensor, x: Tensor, n_hops: int) -> FactoredTable:
 
 def _hop(adjacency: Tensor, x: Tensor) -> Tensor:
     if x.layout != torch.sparse_csr:
-        return adjacency @ x
+        return csr_multiplier(adjacency)(x) if x.is_cuda else adjacency @ x
     # SciPy multiplies two sparse matrices on any build; PyTorch needs MKL for that.
     return csr_from_scipy(csr_to_scipy(adjacency) @ csr_to_scipy(x)).to(x.device)
 

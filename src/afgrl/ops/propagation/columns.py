@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from afgrl.ops.dispatch import is_fast
+from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.cpu import COLUMNS
 
 TELEPORT, PPR_STEPS = 0.15, 10
@@ -46,14 +46,10 @@ def _column_blocks(x: Tensor, adjacency: Tensor) -> list[tuple[slice, Callable[[
 
     ``adjacency`` is a CSR tensor, or anything else that supports ``adjacency @ x``.
     """
-    on_cpu = isinstance(adjacency, Tensor) and adjacency.layout == torch.sparse_csr and not adjacency.is_cuda
-    if not on_cpu or not is_fast() or x.dtype != torch.float32:
+    is_csr = isinstance(adjacency, Tensor) and adjacency.layout == torch.sparse_csr
+    if not is_csr or x.dtype != torch.float32:
         return [(slice(None), lambda h: adjacency @ h)]
-    offsets, columns, values = adjacency.crow_indices(), adjacency.col_indices(), adjacency.values()
-
-    def multiply(h: Tensor) -> Tensor:
-        return F.embedding_bag(
-            columns, h.contiguous(), offsets, mode="sum", per_sample_weights=values, include_last_offset=True
-        )
-
+    multiply = csr_multiplier(adjacency)
+    if adjacency.is_cuda or not is_fast():
+        return [(slice(None), multiply)]
     return [(slice(start, start + COLUMNS), multiply) for start in range(0, x.shape[1], COLUMNS)]

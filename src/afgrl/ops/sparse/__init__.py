@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from afgrl.errors import AfgrlError
-from afgrl.ops.dispatch import takes_kernels
-from afgrl.ops.sparse.matrix import SparseMatrix
+from afgrl.ops.dispatch import is_fast, takes_kernels
+from afgrl.ops.sparse.matrix import SparseMatrix, row_split
 from afgrl.ops.sparse.reference import spmm_reference
 
 
@@ -23,6 +25,25 @@ def spmm(matrix: SparseMatrix, h: Tensor, values: Tensor | None = None) -> Tenso
     values = matrix.explicit_values if values is None else values.detach()
     product: Tensor = _SpMM.apply(h, values, matrix, False)
     return product
+
+
+def csr_multiplier(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """The function ``h -> matrix @ h`` for a float32 CSR tensor [n, m] and dense tables h [m, d], without gradients.
+
+    It gives the same bits in every call. PyTorch's own product does not on a GPU: its algorithm of cuSPARSE
+    adds up the entries of a row in any order.
+    """
+    indptr, indices, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+    if takes_kernels(values):
+        from afgrl.ops.sparse.triton import segment_sums
+
+        split = row_split(indptr)
+        return lambda h: segment_sums(split, matrix.shape[0], indices, values, None, h)
+    if is_fast() and not matrix.is_cuda:  # see ops/sparse/cpu.py
+        return lambda h: F.embedding_bag(
+            indices, h.contiguous(), indptr, mode="sum", per_sample_weights=values, include_last_offset=True
+        )
+    return lambda h: matrix @ h
 
 
 class _SpMM(torch.autograd.Function):

@@ -61,7 +61,7 @@ class SparseMatrix:
         all_rows = torch.arange(shape[0] + 1, dtype=rows.dtype, device=rows.device)
         indptr = torch.searchsorted(rows, all_rows, out_int32=rows.dtype == torch.int32)
         indptr_t, indices_t, order_t = _transpose(rows, columns, shape[1])
-        splits = (_row_split(indptr), _row_split(indptr_t)) if split_rows else (None, None)
+        splits = (row_split(indptr), row_split(indptr_t)) if split_rows else (None, None)
         return cls(shape, indptr, rows, columns, indptr_t, indices_t, order_t, values, *splits)
 
     @classmethod
@@ -118,7 +118,8 @@ def whole_rows(indptr: Tensor) -> RowSplit:
     return RowSplit(indptr[:-1], indptr[1:], rows[:-1], rows[:0], rows[:1])
 
 
-def _row_split(indptr: Tensor) -> RowSplit:
+def row_split(indptr: Tensor) -> RowSplit:
+    """The segments of the rows of a CSR matrix."""
     n = len(indptr) - 1
     count = (indptr.diff() + SEGMENT - 1).div(SEGMENT, rounding_mode="floor").clamp(min=1)  # [n] segments per row
     row = torch.repeat_interleave(count)

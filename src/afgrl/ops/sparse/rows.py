@@ -20,20 +20,23 @@ def unit_sums(x: Tensor) -> Tensor:
     """Rows scaled so that their absolute values sum to 1; zero rows stay zero."""
     if x.layout != torch.sparse_csr:
         return F.normalize(x, p=1.0)
-    total = x.values().new_zeros(x.shape[0]).index_add_(0, _row_of_entries(x), x.values().abs())
-    return scale_rows(x, 1 / total.clamp(min=SMALLEST))
+    return scale_rows(x, 1 / _row_sums(x, x.values().abs()).clamp(min=SMALLEST))
 
 
 def row_lengths(x: Tensor) -> Tensor:
     """Euclidean length of each row of a CSR tensor, at least ``SMALLEST``: [n]."""
-    square = x.values().new_zeros(x.shape[0]).index_add_(0, _row_of_entries(x), x.values().square())
-    return square.sqrt().clamp(min=SMALLEST)
+    return _row_sums(x, x.values().square()).sqrt().clamp(min=SMALLEST)
 
 
 def scale_rows(x: Tensor, factor: Tensor) -> Tensor:
     """A CSR tensor with row i multiplied by ``factor[i]``."""
     values = x.values() * factor[_row_of_entries(x)]
     return csr_tensor(x.crow_indices(), x.col_indices(), values, (x.shape[0], x.shape[1]))
+
+
+def _row_sums(x: Tensor, values: Tensor) -> Tensor:
+    """Sums of ``values``, one per entry of the CSR tensor ``x``, over each row, in a fixed order on a GPU too: [n]."""
+    return torch.segment_reduce(values, "sum", offsets=x.crow_indices(), axis=0)
 
 
 def _row_of_entries(x: Tensor) -> Tensor:
