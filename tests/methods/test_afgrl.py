@@ -60,7 +60,7 @@ def test_diagnostics_count_the_positives_of_each_kind(small_graph):
     state, inputs = start_run("afgrl", small_graph, n_neighbors=5, positives="all")
     assert state.method.diagnostics() == {}
     eager_step(state.method.train(), state.optimizer, state.rng, inputs)
-    pairs = state.method.pairs.compact()
+    pairs = state.method.search.pairs.compact()
     adjacent = {tuple(edge) for edge in small_graph.edge_index.T.tolist()}
     others = [(i, j) for i, j in zip(pairs.src.tolist(), pairs.dst.tolist(), strict=True) if i != j]
     expected = round(sum(pair in adjacent for pair in others) / len(others), 4)

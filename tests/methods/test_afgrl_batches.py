@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from afgrl.config import resolve
 from afgrl.errors import UserError
 from afgrl.graph import Graph
-from afgrl.methods import afgrl as afgrl_module
 from afgrl.methods import method_class
-from afgrl.methods.afgrl import AFGRLSettings, kmeans_rows
+from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.base import Size
+from afgrl.methods.parts import positive_search
 from afgrl.methods.parts.positives import neighbor_mean
 from afgrl.ops.pair_loss import positive_pair_loss, pull_of
 from afgrl.ops.propagation.adjacency import gcn_norm
@@ -58,7 +58,7 @@ def test_a_step_on_all_rows_without_dropout_is_a_full_step(small_graph):
     with torch.no_grad():
         t, z = method._encode_all(method.target, inputs), method.predictor(method._encode_all(method.encoder, inputs))
     assert table.shape == (small_graph.n, 2 * small_graph.n_features)
-    assert loss.item() == pytest.approx(positive_pair_loss(z, t, method.matrix).item(), rel=1e-5)
+    assert loss.item() == pytest.approx(positive_pair_loss(z, t, method.search.matrix).item(), rel=1e-5)
 
 
 def test_neighbors_are_a_further_positive(small_graph):
@@ -70,7 +70,7 @@ def test_neighbors_are_a_further_positive(small_graph):
     assert torch.allclose(state.method.pull.rows, 2 * neighbor_mean(t, inputs.adjacency), atol=1e-4)
     state, inputs = start_run("afgrl", small_graph, **given | {"neighbor_weight": 0.0})
     state.method.train().loss(inputs, state.rng)
-    expected = pull_of(t, state.method.matrix).rows
+    expected = pull_of(t, state.method.search.matrix).rows
     assert torch.allclose(state.method.pull.rows, expected, atol=1e-4)
 
 
@@ -195,15 +195,15 @@ def test_an_embedding_wider_than_all_its_parts_is_refused(small_graph):
 
 def test_large_graphs_compute_centers_from_some_rows(small_graph, monkeypatch):
     """Every node still gets the nearest center of each run."""
-    monkeypatch.setattr(afgrl_module, "ROWS_PER_CENTER", 4)
+    monkeypatch.setattr(positive_search, "ROWS_PER_CENTER", 4)
     config = resolve(AFGRLSettings, {"batch_size": 8, "n_clusters": 3, "n_components": 8}, graph=small_graph)
     n = small_graph.n
-    assert len(range(n)[kmeans_rows(n, config)]) < n / 2
+    assert len(range(n)[positive_search.kmeans_rows(n, config)]) < n / 2
     state, inputs = initial_state("afgrl", config, small_graph, torch.device("cpu"))
     t = state.method._encode_all(state.method.target, inputs)
     with torch.no_grad():
-        labels = state.method._cluster(t, state.method._initial_rows(n, state.rng))
+        labels = state.method.search.cluster(t, state.method.search.initial_rows(n, state.rng))
     assert labels.shape == (config.n_restarts, n)
-    distances = torch.cdist(F.normalize(t).expand(config.n_restarts, -1, -1), state.method.centers)
+    distances = torch.cdist(F.normalize(t).expand(config.n_restarts, -1, -1), state.method.search.centers)
     assert torch.equal(labels, distances.argmin(2))
-    assert kmeans_rows(n, resolve(AFGRLSettings, {"epochs": 1}, graph=small_graph)) == slice(0, n, 1)
+    assert positive_search.kmeans_rows(n, resolve(AFGRLSettings, {"epochs": 1}, graph=small_graph)) == slice(0, n, 1)

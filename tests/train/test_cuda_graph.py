@@ -8,6 +8,7 @@ import torch
 from afgrl.config import resolve
 from afgrl.methods import afgrl, available_methods
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts import positive_search
 from afgrl.nn import Progress
 from afgrl.ops.streams import SideStream
 from afgrl.train.cuda_graph import eager_step
@@ -144,8 +145,9 @@ def test_clusters_are_read_only_after_the_side_stream_has_joined(monkeypatch, se
         return watched
 
     monkeypatch.setattr(afgrl, "SideStream", Watched)
-    monkeypatch.setattr(afgrl, "candidate_pairs", reads_nothing_early(afgrl.candidate_pairs, clusters_at=-1))
-    monkeypatch.setattr(afgrl, "filter_pairs", reads_nothing_early(afgrl.filter_pairs, clusters_at=-2))
+    for name, place in (("candidate_pairs", -1), ("filter_pairs", -2)):
+        read = getattr(positive_search, name)
+        monkeypatch.setattr(positive_search, name, reads_nothing_early(read, clusters_at=place))
     state, inputs = begun(search=search)
     eager_step(state.method, state.optimizer, state.rng, inputs)
     assert joined
@@ -159,8 +161,8 @@ def test_state_between_steps_keeps_its_memory():
     for step in range(3):
         eager_step(state.method, state.optimizer, state.rng, inputs)
         state.method.after_step(Progress(step + 1, 3))
-        method = state.method
-        places.add((method.matrix.indices.data_ptr(), method.matrix.values.data_ptr(), method.centers.data_ptr()))
+        search = state.method.search
+        places.add((search.matrix.indices.data_ptr(), search.matrix.values.data_ptr(), search.centers.data_ptr()))
     assert len(places) == 1
 
 

@@ -144,8 +144,8 @@ def test_parameters_are_looked_at_even_when_the_loss_is_finite(small_graph):
 def test_positives_are_searched_every_few_steps(small_graph, monkeypatch):
     found = []
     state, inputs = begun(small_graph, epochs=10, refresh_every=4)
-    search = state.method._refresh_positives
-    monkeypatch.setattr(state.method, "_refresh_positives", lambda *arguments: (found.append(1), search(*arguments)))
+    search = state.method.search.run
+    monkeypatch.setattr(state.method.search, "run", lambda *arguments: (found.append(1), search(*arguments)))
     training_loop(state, inputs)
     assert len(found) == 3  # at the first, fifth and ninth step
 
@@ -160,7 +160,7 @@ def test_a_warm_start_begins_where_the_last_clusters_were(small_graph, monkeypat
         ends.append(found.centers.clone())
         return found
 
-    monkeypatch.setattr("afgrl.methods.afgrl.run_kmeans", watched)
+    monkeypatch.setattr("afgrl.methods.parts.positive_search.run_kmeans", watched)
     state, inputs = begun(small_graph, epochs=4, warm_start=warm, refresh_every=1)
     training_loop(state, inputs)
     assert len(begins) == 4

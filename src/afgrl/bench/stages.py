@@ -81,7 +81,7 @@ class AFGRLBench:
             h, t = method.encoder(x), method.target(x)
         rows = random_rows(h.shape[0], min(settings.n_clusters, h.shape[0]), settings.n_restarts, state.rng)
         graph = self.dataset.graph.to(self.device)
-        leaf, matrix = h.clone().requires_grad_(), method.matrix
+        leaf, matrix = h.clone().requires_grad_(), method.search.matrix
         assert matrix is not None
 
         def encode() -> None:
@@ -174,8 +174,8 @@ class AFGRLBench:
             precision=settings.precision,
         )  # fmt: skip
         leaf = h.clone().requires_grad_()
-        assert method.matrix is not None
-        loss = positive_pair_loss(method.predictor(leaf), t, method.matrix, over=settings.loss_over)
+        assert method.search.matrix is not None
+        loss = positive_pair_loss(method.predictor(leaf), t, method.search.matrix, over=settings.loss_over)
         (gradient,) = torch.autograd.grad(loss, leaf)
         return {
             "vectors": vectors, "similarity": similarity.amin(1), "inertia": clusters.inertia, "loss": loss.detach(),

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 
 from afgrl.cost.workload import Workload, arithmetic
-from afgrl.methods.afgrl import SVD_WIDTH, AFGRLSettings, kmeans_rows
+from afgrl.methods.afgrl import SVD_WIDTH, AFGRLSettings
+from afgrl.methods.parts.positive_search import kmeans_rows
 from afgrl.methods.parts.spectral import N_HOPS, RANK
 from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
 from afgrl.ops.propagation.columns import PPR_STEPS

@@ -13,8 +13,8 @@ O(n·M·K·d·kmeans_iters) for k-means. Memory: O(n·(f + d + w)); afgrl.cost e
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,38 +24,23 @@ from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.afgrl_settings import LARGE, AFGRLSettings
-from afgrl.methods.parts.positives import (
-    Clustering,
-    Pairs,
-    candidate_pairs,
-    edge_keys,
-    filter_pairs,
-    neighbor_mean,
-    same_cluster_pairs,
-)
+from afgrl.methods.parts.positive_search import PositiveSearch, in_place
+from afgrl.methods.parts.positives import edge_keys, neighbor_mean
 from afgrl.methods.parts.spectral import SpectralFeatures
 from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_update
-from afgrl.ops.kmeans import random_rows, run_kmeans
-from afgrl.ops.knn.clusters import in_leading_directions
-from afgrl.ops.pair_filter import GLOBAL, LOCAL
-from afgrl.ops.pair_loss import Pull, batch_pair_loss, pair_matrix, positive_pair_loss, pull_of
+from afgrl.ops.pair_loss import Pull, batch_pair_loss, positive_pair_loss, pull_of
 from afgrl.ops.propagation import Propagated, propagate, row_table
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.propagation.columns import pagerank_average
 from afgrl.ops.sparse.batches import RowTable
-from afgrl.ops.sparse.matrix import SparseMatrix
 from afgrl.ops.streams import SideStream
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors, rows_to_fit
 
 __all__ = ["LARGE", "AFGRLMethod", "AFGRLSettings"]
 
-Stored = TypeVar("Stored", Tensor, SparseMatrix)
-
 SVD_WIDTH = 1024  # columns of the input "svd"
 SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
 CALIBRATION_ROWS = 16_384
-# In batches, rows from which k-means computes each center: Debian and WordNet score the same as with all rows.
-ROWS_PER_CENTER = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +94,8 @@ class AFGRLMethod(Method):
                     f"{n_columns}, or a larger encoder_width."
                 )
             self.register_buffer("projection", torch.zeros(n_columns, settings.n_components))
-        self.pairs: Pairs | None = None  # candidates and positives of the last refresh
-        self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss
+        self.search = PositiveSearch(settings)
         self.pull: Pull | None = None  # in batches: what the targets of the last refresh contribute to the loss
-        self.centers: Tensor | None = None  # [m, k, d], of the last refresh
         self.age = 0  # steps since the last refresh
 
     @property
@@ -152,18 +135,18 @@ class AFGRLMethod(Method):
         refresh, side = self._is_due(), SideStream(rng.device)
         if refresh:
             with side:
-                rows = self._initial_rows(inputs.propagated.x.shape[0], rng)
+                rows = self.search.initial_rows(inputs.propagated.x.shape[0], rng)
         h = self.encoder(inputs.propagated)
         with torch.no_grad():
             t = self.target(inputs.propagated)
         if refresh:
             with side:
-                labels = self._cluster(t, rows)
+                labels = self.search.cluster(t, rows)
         z = self.predictor(h)
         if refresh:
-            self._refresh_positives(h.detach(), t, inputs.edges, labels, side)
-        assert self.matrix is not None
-        return positive_pair_loss(z, t, self.matrix, over=self.settings.loss_over)
+            self.search.run(h.detach(), t, inputs.edges, labels, side)
+        assert self.search.matrix is not None
+        return positive_pair_loss(z, t, self.search.matrix, over=self.settings.loss_over)
 
     def _batch_loss(self, inputs: BatchInputs, rng: torch.Generator) -> Tensor:
         table = self._table(inputs)
@@ -180,17 +163,16 @@ class AFGRLMethod(Method):
     def _refresh_pull(self, inputs: BatchInputs, rng: torch.Generator) -> None:
         """Search positives and recompute the targets, both for all nodes, in chunks of rows."""
         side = SideStream(rng.device)
-        rows = self._initial_rows(inputs.x.shape[0], rng)
+        rows = self.search.initial_rows(inputs.x.shape[0], rng)
         t, h = self._encode_all(self.target, inputs), self._encode_all(self.encoder, inputs)
         with side:
-            labels = self._cluster(t, rows)
-        self._refresh_positives(h, t, inputs.edges, labels, side)
-        assert self.matrix is not None
-        new = pull_of(t, self.matrix, over=self.settings.loss_over)
+            labels = self.search.cluster(t, rows)
+        matrix = self.search.run(h, t, inputs.edges, labels, side)
+        new = pull_of(t, matrix, over=self.settings.loss_over)
         if self.settings.neighbor_weight:
             new.rows.add_(2 * self.settings.neighbor_weight * neighbor_mean(t, inputs.adjacency))
             new.rows.div_(1 + self.settings.neighbor_weight)
-        self.pull = Pull(*map(_in_place, self.pull or (None, None), new))
+        self.pull = Pull(*map(in_place, self.pull or (None, None), new))
 
     def _encode_all(self, encoder: Encoder, inputs: BatchInputs) -> Tensor:
         table = self._table(inputs)
@@ -224,7 +206,7 @@ class AFGRLMethod(Method):
 
     def _is_due(self) -> bool:
         """Whether the next step refreshes the positives."""
-        return self.pairs is None or self.age >= self.settings.refresh_every
+        return self.search.pairs is None or self.age >= self.settings.refresh_every
 
     def capture_key(self) -> str | None:
         settings = self.settings
@@ -238,7 +220,7 @@ class AFGRLMethod(Method):
             return "reuse"
         if settings.search == "clusters" and settings.needs_clusters:  # the sizes of clusters depend on the data
             return None
-        return "search" if self.centers is not None or not settings.needs_clusters else "first search"
+        return "search" if self.search.centers is not None or not settings.needs_clusters else "first search"
 
     def after_step(self, progress: Progress) -> None:
         self.age = 1 if self._is_due() else self.age + 1
@@ -267,93 +249,14 @@ class AFGRLMethod(Method):
         h: Tensor = self.encoder(Propagated(self._table(inputs).rows(rows), inputs.adjacency))
         return h
 
-    def _initial_rows(self, n: int, rng: torch.Generator) -> Tensor | None:
-        """Random rows of those of k-means as its initial centers: [m, k]; None if it is warm-started or not run."""
-        settings = self.settings
-        warm = settings.warm_start and self.centers is not None
-        if warm or not settings.needs_clusters:
-            return None
-        n_rows = len(range(n)[kmeans_rows(n, settings)])
-        return random_rows(n_rows, min(settings.n_clusters, n), settings.n_restarts, rng)
-
-    def _cluster(self, t: Tensor, rows: Tensor | None) -> Tensor | None:
-        """The cluster of each node in each k-means run: [m, n]; None if the rule for positives needs no clusters."""
-        settings = self.settings
-        if not settings.needs_clusters:
-            return None
-        n, m, precision = t.shape[0], settings.n_restarts, settings.precision
-        k, sample = min(settings.n_clusters, n), kmeans_rows(n, settings)
-        centers = self.centers if rows is None else None
-        result = run_kmeans(
-            t[sample], k, unit=True, n_restarts=m, n_iters=settings.kmeans_iters, rows=rows, centers=centers,
-            precision=precision,
-        )  # fmt: skip
-        self.centers = _in_place(self.centers, result.centers)
-        if sample.step > 1:
-            result = run_kmeans(t, k, unit=True, n_restarts=m, n_iters=0, centers=self.centers, precision=precision)
-        return result.labels
-
-    def _refresh_positives(self, h: Tensor, t: Tensor, edges: Tensor, labels: Tensor | None, side: SideStream) -> None:
-        settings, n = self.settings, h.shape[0]
-        if labels is not None and settings.positives == "clusters":
-            side.join()
-            self.pairs = same_cluster_pairs(labels, settings.include_self)
-            self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, n)
-            return
-        clustering = None
-        if labels is not None and self.centers is not None and settings.searches_clusters(n, h.device):
-            side.join()
-            clustering = Clustering(labels[0], self.centers[0])
-            if settings.in_batches:
-                h, t, centers = in_leading_directions(h, t, clustering.centers)
-                clustering = Clustering(labels[0], centers)
-        src, dst = candidate_pairs(h, t, settings.n_neighbors, settings.include_self, settings.precision, clustering)
-        self.matrix = _in_place(self.matrix, pair_matrix(src, dst, n))  # sorts while k-means still runs on its stream
-        side.join()
-        pairs = filter_pairs(src, dst, n, edges, labels, settings.positives)
-        self.matrix.set_values(pairs.is_positive)
-        kind, is_positive = (None, None) if self.pairs is None else (self.pairs.kind, self.pairs.is_positive)
-        self.pairs = Pairs(  # src and dst share the memory of the matrix
-            self.matrix.rows,
-            self.matrix.indices,
-            _in_place(kind, pairs.kind),
-            _in_place(is_positive, pairs.is_positive),
-        )
-
     def diagnostics(self) -> dict[str, float]:
-        if self.pairs is None:
-            return {}
-        pairs = self.pairs.compact()
-        kind = pairs.kind[pairs.src != pairs.dst]
-        shares = {"local": (kind & LOCAL) > 0, "global": (kind & GLOBAL) > 0}
-        return {"pairs": len(pairs.src)} | {
-            name: round(float(share.float().mean()), 4) if len(share) else 0.0 for name, share in shares.items()
-        }
+        return self.search.diagnostics()
 
     def get_extra_state(self) -> dict[str, Any]:
-        pairs = None if self.pairs is None else {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
-        nodes = 0 if self.matrix is None else self.matrix.shape[0]
         pull = None if self.pull is None or self._is_due() else tuple(self.pull)  # a refresh would replace it
-        return {"pairs": pairs, "nodes": nodes, "pull": pull, "centers": self.centers, "age": self.age}
+        return {**self.search.state(), "pull": pull, "age": self.age}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.centers, self.age = state["centers"], state["age"]
-        self.pairs = self.matrix = None
+        self.search.restore(state)
+        self.age = state["age"]
         self.pull = None if state["pull"] is None else Pull(*state["pull"])
-        if state["pairs"] is not None:
-            self.pairs = Pairs(**state["pairs"])
-            self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, state["nodes"], self.pairs.is_positive)
-
-
-def kmeans_rows(n: int, settings: AFGRLSettings) -> slice:
-    """The rows from which k-means computes its centers: all, or for large graphs in batches every second, third, …"""
-    step = n // (ROWS_PER_CENTER * settings.n_clusters) if settings.in_batches else 1
-    return slice(0, n, max(1, step))
-
-
-def _in_place(stored: Stored | None, new: Stored) -> Stored:
-    """``new`` copied into the memory of ``stored``, where a captured CUDA graph reads it."""
-    if stored is None:
-        return new
-    stored.copy_(new)
-    return stored
