@@ -68,6 +68,10 @@ CANDIDATES: dict[str, Change] = {  # changes from the default settings of a grap
     "skip svd": lambda settings: {"skip": "svd"},
     "skip svd+ppr": lambda settings: {"skip": "svd+ppr"},
     "encoder 1,024 wide": lambda settings: {"encoder_width": 1024},
+    "encoder 1,536 wide": lambda settings: {"encoder_width": 1536, "predictor_width": 512},
+    "learning rate .002": lambda settings: {"learning_rate": 2e-3},
+    "batches of 2,048": lambda settings: {"batch_size": 2048},
+    "dropout .25": lambda settings: {"dropout": 0.25},
     "refresh every 50 steps": lambda settings: {"refresh_every": 50},
     "positives without clusters": lambda settings: {"positives": "knn+adj"},
 }
