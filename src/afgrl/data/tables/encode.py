@@ -26,14 +26,15 @@ class TableEncoder:
     parts: tuple[Part, ...]
 
     @classmethod
-    def fit(cls, table: pa.Table, column_types: Mapping[str, str]) -> Self:
-        """``column_types``: vector, category, text or a number format for each column that is used."""
+    def fit(
+        cls, table: pa.Table, column_types: Mapping[str, str], report: IngestReport | None = None, where: str = ""
+    ) -> Self:
+        """``column_types``: vector, category, text or a number format for each column that is used. Words and
+        categories of ``where`` that do not become features are added to ``report``."""
+        report = IngestReport() if report is None else report
         return cls(
             tuple(
-                NumberColumn.fit(name, table[name], column_type)
-                if column_type in PATTERNS
-                else PARTS[column_type].fit(name, table[name])
-                for name, column_type in column_types.items()
+                _fit_part(name, table[name], column_type, report, where) for name, column_type in column_types.items()
             )
         )
 
@@ -69,6 +70,14 @@ class TableEncoder:
     @classmethod
     def from_json(cls, parts: list[dict[str, Any]]) -> Self:
         return cls(tuple(PARTS[part["kind"]](**{k: v for k, v in part.items() if k != "kind"}) for part in parts))
+
+
+def _fit_part(name: str, column: pa.ChunkedArray, column_type: str, report: IngestReport, where: str) -> Part:
+    if column_type in PATTERNS:
+        return NumberColumn.fit(name, column, column_type)
+    if column_type == VectorColumn.kind:
+        return VectorColumn.fit(name, column)
+    return (CategoryColumn if column_type == CategoryColumn.kind else TextColumn).fit(name, column, report, where)
 
 
 Fitted = TableEncoder | StructuralFeatures | None  # how a model's features were made; None: they were given

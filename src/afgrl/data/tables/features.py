@@ -39,7 +39,7 @@ def _fit_table_encoder(
     columns: pa.Table, options: ReadOptions, report: IngestReport, where: str
 ) -> TableEncoder | None:
     column_types = choose_column_types(columns, options.column_types, report, where)
-    table_encoder = TableEncoder.fit(columns, column_types)
+    table_encoder = TableEncoder.fit(columns, column_types, report, where)
     n_features = len(table_encoder.names)
     if n_features > MAX_FEATURES:
         raise UserError(
