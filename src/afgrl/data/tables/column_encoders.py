@@ -83,8 +83,13 @@ class VectorColumn:
 
     @classmethod
     def fit(cls, name: str, column: pa.ChunkedArray) -> Self:
-        scaler = StandardScaler().fit(to_vectors(column, name))
-        return cls(name, scaler.mean_.tolist(), scaler.scale_.tolist())
+        return cls(name, *cls.moments(to_vectors(column, name)))
+
+    @staticmethod
+    def moments(values: np.ndarray) -> tuple[list[float], list[float]]:
+        """Mean and standard deviation of each position; NaN does not count."""
+        scaler = StandardScaler().fit(values)
+        return scaler.mean_.tolist(), scaler.scale_.tolist()
 
     @property
     def names(self) -> list[str]:
@@ -97,6 +102,9 @@ class VectorColumn:
                 f"The lists in column {self.name!r} have {values.shape[1]} numbers, but the model was trained with "
                 f"{len(self.mean)}."
             )
+        return self.standardized(values)
+
+    def standardized(self, values: np.ndarray) -> sp.csr_array:
         scaled = (values - np.array(self.mean)) / np.array(self.scale)
         return sp.csr_array(np.nan_to_num(scaled).astype(np.float32))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import pyarrow as pa
 import scipy.sparse as sp
@@ -13,10 +13,11 @@ from afgrl.data.ingest import IngestReport, first_few
 from afgrl.data.tables.column_encoders import CategoryColumn, NumberColumn, TextColumn, VectorColumn
 from afgrl.data.tables.numbers import PATTERNS
 from afgrl.data.tables.structure import StructuralFeatures
+from afgrl.data.tables.text_model import TextModelColumn
 from afgrl.errors import UserError
 
-Part = NumberColumn | VectorColumn | CategoryColumn | TextColumn
-PARTS: dict[str, type[Part]] = {part.kind: part for part in (NumberColumn, VectorColumn, CategoryColumn, TextColumn)}
+Part = NumberColumn | VectorColumn | CategoryColumn | TextColumn | TextModelColumn
+PARTS: dict[str, type[Part]] = {part.kind: part for part in get_args(Part)}
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,17 @@ class TableEncoder:
 
     @classmethod
     def fit(
-        cls, table: pa.Table, column_types: Mapping[str, str], report: IngestReport | None = None, where: str = ""
-    ) -> Self:
+        cls, table: pa.Table, column_types: Mapping[str, str], report: IngestReport | None = None, where: str = "",
+        *, text_model: str | None = None,
+    ) -> Self:  # fmt: skip
         """``column_types``: vector, category, text or a number format for each column that is used. Words and
-        categories of ``where`` that do not become features are added to ``report``."""
+        categories of ``where`` that do not become features are added to ``report``. ``text_model`` is the folder of a
+        model that embeds text."""
         report = IngestReport() if report is None else report
         return cls(
             tuple(
-                _fit_part(name, table[name], column_type, report, where) for name, column_type in column_types.items()
+                _fit_part(name, table[name], column_type, report, where, text_model)
+                for name, column_type in column_types.items()
             )
         )
 
@@ -72,12 +76,18 @@ class TableEncoder:
         return cls(tuple(PARTS[part["kind"]](**{k: v for k, v in part.items() if k != "kind"}) for part in parts))
 
 
-def _fit_part(name: str, column: pa.ChunkedArray, column_type: str, report: IngestReport, where: str) -> Part:
+def _fit_part(
+    name: str, column: pa.ChunkedArray, column_type: str, report: IngestReport, where: str, text_model: str | None
+) -> Part:
     if column_type in PATTERNS:
         return NumberColumn.fit(name, column, column_type)
     if column_type == VectorColumn.kind:
         return VectorColumn.fit(name, column)
-    return (CategoryColumn if column_type == CategoryColumn.kind else TextColumn).fit(name, column, report, where)
+    if column_type == CategoryColumn.kind:
+        return CategoryColumn.fit(name, column, report, where)
+    if text_model is not None:
+        return TextModelColumn.fit_text(name, column, text_model, report, where)
+    return TextColumn.fit(name, column, report, where)
 
 
 Fitted = TableEncoder | StructuralFeatures | None  # how a model's features were made; None: they were given

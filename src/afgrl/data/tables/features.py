@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.tables.column_encoders import TextColumn
 from afgrl.data.tables.column_types import choose_column_types
 from afgrl.data.tables.encode import Fitted, TableEncoder
 from afgrl.data.tables.options import ReadOptions
@@ -39,7 +40,9 @@ def _fit_table_encoder(
     columns: pa.Table, options: ReadOptions, report: IngestReport, where: str
 ) -> TableEncoder | None:
     column_types = choose_column_types(columns, options.column_types, report, where)
-    table_encoder = TableEncoder.fit(columns, column_types, report, where)
+    if options.text_model is not None and TextColumn.kind not in column_types.values():
+        report.warning(f"No column of {where} is text, so --text-model has no effect; use --column NAME=text.")
+    table_encoder = TableEncoder.fit(columns, column_types, report, where, text_model=options.text_model)
     n_features = len(table_encoder.names)
     if n_features > MAX_FEATURES:
         raise UserError(

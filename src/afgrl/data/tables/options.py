@@ -21,6 +21,7 @@ class ReadOptions:
     weight: str | None = None  # edge table: the column of edge weights; "none": no weights
     nodes: str | None = None  # path of the node table if SOURCE is the edge table
     columns: tuple[str, ...] = ()  # node table: types of columns, such as "zip=category"
+    text_model: str | None = None  # folder of a sentence-transformers model that embeds text columns
     knn_graph: int | None = None  # for sources without edges: link each node to this many nearest neighbors
     encoding: str | None = None  # of text files; by default that of the byte order mark, or utf-8
 
