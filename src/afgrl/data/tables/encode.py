@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import pyarrow as pa
 import scipy.sparse as sp
@@ -90,11 +90,45 @@ def _fit_part(
     return TextColumn.fit(name, column, report, where)
 
 
-Fitted = TableEncoder | StructuralFeatures | None  # how a model's features were made; None: they were given
+@dataclass(frozen=True)
+class TypedTableEncoder:
+    """How the columns of several node tables become features: each node type has its own block of features."""
+
+    kind: ClassVar[str] = "types"
+    types: Mapping[str, TableEncoder]
+    typed_ids: bool  # whether ids are written with their type, such as users:7
+    structure: StructuralFeatures | None = None  # if no type has features
+
+    @property
+    def parts(self) -> tuple[Part | StructuralFeatures, ...]:
+        own = tuple(part for encoder in self.types.values() for part in encoder.parts)
+        return own if self.structure is None else (*own, self.structure)
+
+    @property
+    def names(self) -> list[str]:
+        if self.structure is not None:
+            return self.structure.names
+        return [f"{node_type}.{name}" for node_type, encoder in self.types.items() for name in encoder.names]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        types = [{"name": name, "columns": encoder.as_json()} for name, encoder in self.types.items()]
+        structure = None if self.structure is None else self.structure.as_json()
+        return [{"kind": self.kind, "typed_ids": self.typed_ids, "types": types, "structure": structure}]
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        types = {part["name"]: TableEncoder.from_json(part["columns"]) for part in stored["types"]}
+        structure = StructuralFeatures.from_json(stored["structure"]) if stored["structure"] else None
+        return cls(types, bool(stored["typed_ids"]), structure)
 
 
-def table_encoder_from_json(parts: list[dict[str, Any]]) -> TableEncoder | StructuralFeatures:
-    """The inverse of ``as_json`` of both classes."""
-    if [part["kind"] for part in parts] == [StructuralFeatures.kind]:
-        return StructuralFeatures(parts[0]["mean"], parts[0]["scale"])
-    return TableEncoder.from_json(parts)
+# How a model's features were made; None: they were given.
+Fitted = TableEncoder | TypedTableEncoder | StructuralFeatures | None
+
+
+def table_encoder_from_json(parts: list[dict[str, Any]]) -> TableEncoder | TypedTableEncoder | StructuralFeatures:
+    """The inverse of ``as_json`` of the three classes."""
+    kinds = [part["kind"] for part in parts]
+    if kinds == [StructuralFeatures.kind]:
+        return StructuralFeatures.from_json(parts)
+    return TypedTableEncoder.from_json(parts[0]) if kinds == [TypedTableEncoder.kind] else TableEncoder.from_json(parts)

@@ -28,7 +28,7 @@ def encode_columns(
 ) -> tuple[Fitted, sp.csr_array | None]:
     """The table encoder, ``fitted`` or fitted on the listed nodes, and the features: [n, f]. Both are None if no column
     becomes a feature; the features are None for ``StructuralFeatures``, which need the edges."""
-    table_encoder = fitted or _fit_table_encoder(columns.slice(0, n_listed), options, report, where)
+    table_encoder = fitted or fit_table_encoder(columns.slice(0, n_listed), options, report, where)
     if not isinstance(table_encoder, TableEncoder):
         return table_encoder, None
     if not n_listed:  # there is no node table
@@ -36,9 +36,8 @@ def encode_columns(
     return table_encoder, table_encoder.encode(columns, report, where)
 
 
-def _fit_table_encoder(
-    columns: pa.Table, options: ReadOptions, report: IngestReport, where: str
-) -> TableEncoder | None:
+def fit_table_encoder(columns: pa.Table, options: ReadOptions, report: IngestReport, where: str) -> TableEncoder | None:
+    """None if no column becomes a feature."""
     column_types = choose_column_types(columns, options.column_types, report, where)
     if options.text_model is not None and TextColumn.kind not in column_types.values():
         report.warning(f"No column of {where} is text, so --text-model has no effect; use --column NAME=text.")
