@@ -19,7 +19,10 @@ from afgrl.train.loop import training_loop
 from afgrl.train.state import initial_state
 
 # optional package → the extra that installs it
-EXTRAS = {"faiss": "index", "fastapi": "explore", "onnxscript": "onnx", "pandas": "pandas", "lance": "lance"}
+EXTRAS = {
+    "faiss": "index", "fastapi": "explore", "onnxscript": "onnx", "pandas": "pandas", "lance": "lance",
+    "sentence_transformers": "text",
+}  # fmt: skip
 
 
 def examine(data_dir: str | None = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 from afgrl import UserError, load
 from afgrl.data.ingest import IngestReport
 from afgrl.data.tables.column_types import choose_column_types
+from afgrl.data.tables.encode import TableEncoder
 from afgrl.data.tables.options import ReadOptions
 from tests.data.tables import messages
 
@@ -30,9 +31,17 @@ def inferred(cells):
     [
         (["a", "b"] * 5, "category"),
         ([f"w{i}" for i in range(50)] + ["w0"], "category"),  # 50 different values
-        ([f"w{i}" for i in range(51)] * 2, "ignore"),  # 51 different values, each in two rows
-        ([f"w{i}" for i in range(60)] * 10, "category"),  # each value in ten rows
-        ([f"w{i}" for i in range(60)] * 9, "ignore"),
+        ([f"w{i}" for i in range(51)] * 2, "category"),  # 51 different values, each in two rows
+        ([f"w{i}" for i in range(51)] * 2 + ["x"], "ignore"),  # most values still occur twice, but not on average
+        ([f"a long value w{i}" for i in range(60)] * 10, "category"),  # each value in ten rows
+        ([f"a long value w{i}" for i in range(60)] * 9, "text"),
+        (["[0.1, 2]", None, "[-1e-3,nan]"], "vector"),
+        (["[0.1 2.]", " [ -3  4 ]\n"], "vector"),  # as NumPy writes them
+        (["[1]", "[2]"], "vector"),
+        (["[0.1, 2]", "[1, 2, 3]"], "ignore"),  # lists that differ in length
+        (["[0.1, 2]", "[1, two]"], "ignore"),
+        (["[0.1, 2]", "(1, 2)"], "ignore"),
+        (["[]", "[]"], "category"),
         (["only"], "category"),
         (["a", "b"], "ignore"),  # all values differ
         (["one two three", "four five", "six seven eight"], "text"),  # 8 / 3 words per cell
@@ -53,8 +62,8 @@ def test_each_type_is_reported_once():
     table = pa.table({"a": [1, 2], "b": ["x", "x"], "c": [3, 4], "d": ["p", "q"]})
     assert choose_column_types(table, {}, report, "nodes.csv") == {"a": "number", "b": "category", "c": "number"}
     assert report.sentences == [
-        "Ignored column 'd' of nodes.csv: 2 different values in 2 rows look like names; use --column d=text or "
-        "--column d=category to include it.",
+        "Warning: Ignored column 'd' of nodes.csv: 2 different values in 2 rows look like names; use --column d=text "
+        "or --column d=category to include it.",
         "Columns of nodes.csv read as numbers: 'a', 'c'.",
         "Columns of nodes.csv read as categories: 'b'.",
     ]
@@ -109,7 +118,46 @@ def test_lists_that_are_no_vectors_are_ignored(tmp_path, cells):
     dataset = load_path(tmp_path, {"odd": cells, "size": [1, 2, 4]})
     assert dataset.feature_names == ["size"]
     text = "Ignored column 'odd' of nodes.parquet: its lists differ in length or contain other than numbers."
-    assert text in messages(dataset, "fixed")
+    assert text in messages(dataset, "warning")
+
+
+@pytest.mark.parametrize("column_type", [(), ("place=number",)])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[1, 5], None, [3, 7]], pa.list_(pa.float64())),
+        pa.array([[1, 5], None, [3, 7]], pa.large_list(pa.int64())),
+        pa.array([[1, 5], None, [3, 7]], pa.list_(pa.float32(), 2)),
+        pa.array([[1, 5], None, [3, 7]], pa.list_(pa.float16(), 2)),
+        pa.array(["[1, 5]", None, "[3.0, 7]"]),
+        pa.array(["[1. 5.]", None, " [3.  7.]"]),
+    ],
+    ids=["list", "large", "fixed", "half", "written", "by NumPy"],
+)
+def test_lists_of_numbers_are_features(tmp_path, cells, column_type):
+    dataset = load_path(tmp_path, {"place": cells}, types=column_type)
+    assert dataset.feature_names == ["place[0]", "place[1]"]
+    np.testing.assert_allclose(dataset.graph.x.to_dense(), [[-1, -1], [0, 0], [1, 1]], atol=1e-6)
+
+
+def test_written_lists_stay_text_if_asked(tmp_path):
+    dataset = load_path(tmp_path, {"place": ["[10, 20]", "[30, 40]", "[10, 40]"]}, types=("place=text",))
+    assert dataset.feature_names == [f"place: {word}" for word in (10, 20, 30, 40)]
+
+
+def test_a_category_of_many_values_keeps_the_most_frequent_and_warns():
+    """130 values in 791 rows, as in a table of airports."""
+    cells = [f"state {i}" for i in range(130) for _ in range(7 if i < 100 else 4 if i == 100 else 3)]
+    report = IngestReport()
+    table = pa.table({"state": cells})
+    types = choose_column_types(table, {}, report, "nodes.csv")
+    assert types == {"state": "category"}
+    encoder = TableEncoder.fit(table, types, report, "nodes.csv")
+    assert set(encoder.names) == {f"state=state {i}" for i in range(100)}
+    assert report.sentences[-1] == (
+        "Warning: Column 'state' of nodes.csv has 130 different values: the 100 most frequent are features, and the "
+        "other 30, in 91 of 791 rows, are not."
+    )
 
 
 @pytest.mark.parametrize("column_type", ["category", "text", "number"])

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from afgrl import UserError, load
 from afgrl.data.files import load_files
+from afgrl.data.ingest import IngestReport
 from afgrl.data.tables.encode import TableEncoder, table_encoder_from_json
 from tests.data.tables import messages, write_tables
 
@@ -107,15 +108,30 @@ def test_the_hundred_most_frequent_categories_have_a_feature():
 
 def test_rare_words_of_long_tables_have_no_feature():
     cells = [f"common words and number{i}" for i in range(49)] + ["common twice"] * 2
-    assert TableEncoder.fit(pa.table({"t": cells}), {"t": "text"}).names == [
-        "t: and",
-        "t: common",
-        "t: twice",
-        "t: words",
-    ]
+    report = IngestReport()
+    names = ["t: and", "t: common", "t: twice", "t: words"]
+    assert TableEncoder.fit(pa.table({"t": cells}), {"t": "text"}, report, "nodes.csv").names == names
+    start = "Words of the text column 't' of nodes.csv that become features"
+    assert report.sentences == [f"{start}: 4 of 53, those in two rows or more."]
     assert len(TableEncoder.fit(pa.table({"t": cells[:50]}), {"t": "text"}).names) == 53
     without_words = TableEncoder.fit(pa.table({"t": ["?", "!"]}), {"t": "text"})
     assert without_words.encode(pa.table({"t": ["a word"]})).shape == (1, 0)
+
+
+def test_the_two_thousand_most_frequent_words_have_a_feature():
+    report = IngestReport()
+    table = pa.table({"t": [" ".join(f"w{i}" for i in range(n, 3000)) for n in (0, 1000)]})
+    encoder = TableEncoder.fit(table, {"t": "text"}, report, "nodes.csv")
+    assert set(encoder.names) == {f"t: w{i}" for i in range(1000, 3000)}
+    start = "Words of the text column 't' of nodes.csv that become features"
+    assert report.sentences == [f"{start}: 2,000 of 3,000, the most frequent ones."]
+
+
+def test_written_lists_of_new_nodes_must_be_lists():
+    fitted = TableEncoder.fit(pa.table({"v": ["[1, 5]", "[3, 7]"]}), {"v": "vector"})
+    np.testing.assert_allclose(fitted.encode(pa.table({"v": [[3.0, 5.0]]})).toarray(), [[1, -1]])
+    with pytest.raises(UserError, match=r"^The cells in column 'v' must be lists of numbers\.$"):
+        fitted.encode(pa.table({"v": ["[3, 7]", "unknown"]}))
 
 
 def test_lists_of_numbers_and_dates(tmp_path):
@@ -133,7 +149,7 @@ def test_lists_of_numbers_and_dates(tmp_path):
     assert dataset.feature_names == ["v[0]", "v[1]", "day", "at"]
     np.testing.assert_allclose(dataset.graph.x.to_dense()[3], 0)  # a node without columns
     text = "Ignored column 'lasts' of nodes.parquet: its type duration[s] is not supported."
-    assert text in messages(dataset, "fixed")
+    assert text in messages(dataset, "warning")
 
 
 def test_dates_and_booleans_of_csv_files_are_numbers_like_those_of_parquet_files(tmp_path):

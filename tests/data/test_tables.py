@@ -41,6 +41,7 @@ def test_the_report_says_what_was_read(tmp_path):
         "Columns of nodes.csv read as numbers: 'age'.",
         "Columns of nodes.csv read as categories: 'city'.",
         "Columns of nodes.csv read as text: 'about'.",
+        "Words of the text column 'about' of nodes.csv that become features: 13 of 13.",
     ]
 
 

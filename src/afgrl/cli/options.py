@@ -53,6 +53,9 @@ READ_OPTIONS: dict[str, Any] = {
     "columns": Annotated[
         list[str] | None, typer.Option("--column", help="name=number, category, text or ignore; repeatable.")
     ],
+    "text_model": Annotated[
+        str | None, typer.Option("--text-model", help="Folder of a sentence-transformers model for text columns.")
+    ],
     "knn_graph": Annotated[
         int | None, typer.Option("--knn-graph", min=1, help="Create edges to this many nearest nodes by features.")
     ],
@@ -84,5 +87,5 @@ def _read_options(given: dict[str, Any]) -> Any:
     from afgrl.data.tables.options import ReadOptions
     from afgrl.runs.spec import absolute_source
 
-    nodes, columns = given["nodes"], given["columns"]
-    return ReadOptions(**given | {"nodes": nodes and absolute_source(nodes), "columns": tuple(columns or ())})
+    paths = {name: given[name] and absolute_source(given[name]) for name in ("nodes", "text_model")}
+    return ReadOptions(**given | paths | {"columns": tuple(given["columns"] or ())})

@@ -67,17 +67,20 @@ def from_scipy(adjacency: Any, features: Any, *, ids: Any = None, directed: bool
 def from_pandas(
     nodes: pd.DataFrame, edges: pd.DataFrame, *, id: str | None = None, source: str | None = None,
     target: str | None = None, label: str | None = None, weight: str | None = None,
-    columns: dict[str, str] | None = None, like: Graph | Fitted = None,
+    columns: dict[str, str] | None = None, text_model: str | None = None, like: Graph | Fitted = None,
 ) -> Graph:  # fmt: skip
     """From tables of nodes and edges, read as `afgrl fit` reads files: column roles that are not given are guessed,
     numbers are standardized, categories are one-hot encoded, text becomes TF-IDF. A label column is ignored.
 
-    ``columns`` sets column types: ``{"zip": "category", "remarks": "ignore"}``. If no column identifies the nodes, the
+    ``columns`` sets column types: ``{"zip": "category", "remarks": "ignore"}``. ``text_model`` is the folder of a
+    sentence-transformers model, which embeds text instead of TF-IDF. If no column identifies the nodes, the
     index of ``nodes`` does. ``like`` is an earlier graph made from tables, or its ``table_encoder``: its means,
     categories and words are used again. Fixes and warnings of the ingest report become Python warnings.
     """
     types = tuple(f"{name}={column_type}" for name, column_type in (columns or {}).items())
-    options = ReadOptions(id=id, source=source, target=target, label=label, weight=weight, columns=types)
+    options = ReadOptions(
+        id=id, source=source, target=target, label=label, weight=weight, columns=types, text_model=text_model
+    )
     return _with_warnings(dataset_from_frames(nodes, edges, options, _table_encoder_of(like)))
 
 

@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from afgrl.csr import csr_to_scipy
 from afgrl.data.dataset import Dataset
 from afgrl.data.ingest import IngestReport, first_few
+from afgrl.data.tables.node_types import TYPE_COLUMN
 
 MANY_ISOLATED = 0.2  # share of nodes without edges
 HUB = 0.2  # share of all nodes that a hub is linked to
@@ -117,7 +118,8 @@ def _check_labels(dataset: Dataset, y: np.ndarray, report: IngestReport) -> dict
     labeled = (y[source] >= 0) & (y[target] >= 0)
     homophily = float((y[source] == y[target])[labeled].mean()) if labeled.any() else None
     sizes = np.bincount(y[y >= 0])
-    if homophily is not None and homophily < LOW_HOMOPHILY:
+    is_type = dataset.ingested is not None and dataset.ingested.label == TYPE_COLUMN  # edges link different types
+    if homophily is not None and homophily < LOW_HOMOPHILY and not is_type:
         report.warning(f"Only {homophily:.0%} of the edges link nodes of the same class (low homophily).")
     if sizes.max() > DOMINANT * sizes.sum():
         report.warning(f"One class has {sizes.max() / sizes.sum():.0%} of the labeled nodes.")

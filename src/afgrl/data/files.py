@@ -13,17 +13,15 @@ from afgrl.data.formats.graph_files import GRAPH_SUFFIXES, load_graph_file
 from afgrl.data.ingest import IngestReport
 from afgrl.data.tables.assemble import dataset_from_tables
 from afgrl.data.tables.column_names import looks_like_edges
-from afgrl.data.tables.encode import Fitted
+from afgrl.data.tables.encode import Fitted, TypedTableEncoder
+from afgrl.data.tables.node_types import EDGE_FILES, NODE_FILES, TypedTables, sort_tables
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.read import TABLE_SUFFIXES, read_table
 from afgrl.data.tables.roles import TableNames
+from afgrl.data.tables.typed import dataset_from_typed_tables
 from afgrl.data.unpacking import file_suffix, home_expanded, is_file_or_folder
 from afgrl.errors import UserError
 
-EDGE_FILES = re.compile(r"edge|link|relation|interaction|citation|adjacen|cites", re.IGNORECASE)
-NODE_FILES = re.compile(
-    r"node|vert|entit|feature|attribute|item|people|person|user|paper|content|points?$", re.IGNORECASE
-)
 FEATURE_FILES = re.compile(r"feature|attribute|embedding|^x$", re.IGNORECASE)
 ARRAY_SUFFIXES = (".npy", ".npz")
 
@@ -49,6 +47,9 @@ def load_files(
         raise UserError(f"File or folder not found: {source}.")
     if source.is_file() and (file_suffix(source) in GRAPH_SUFFIXES or zipfile.is_zipfile(source)):
         return load_graph_file(source, options, fitted)
+    typed = _typed_tables(source, options, fitted) if source.is_dir() and options.nodes is None else None
+    if typed is not None:
+        return _load_typed(source, typed, options, fitted, needs_edges=needs_edges)
     files = _table_file(source, options) if source.is_file() else _files_in_folder(source, options)
     if files.edges is None and options.knn_graph is None and needs_edges:
         raise UserError(
@@ -68,6 +69,47 @@ def load_files(
         names=TableNames((files.nodes or files.features or source).name, (files.edges or source).name),
         report=report,
     )
+
+
+def _typed_tables(folder: Path, options: ReadOptions, fitted: Fitted) -> TypedTables | None:
+    """The tables of a folder with several node tables, or of one for a model of several node types; None for others."""
+    types = list(fitted.types) if isinstance(fitted, TypedTableEncoder) else []
+    files = [file for file in _visible_files(folder) if file_suffix(file) in TABLE_SUFFIXES]
+    if len(files) < 3 and not types:
+        return None
+    tables = {}
+    for file in files:
+        edges = bool(EDGE_FILES.search(file.stem))
+        try:
+            tables[file] = read_table(file, encoding=options.encoding, edges=edges)
+        except UserError:  # perhaps not a table
+            if edges or NODE_FILES.search(file.stem):
+                raise
+    typed = sort_tables(tables, types)
+    return typed if types or len(typed.nodes) > 1 else None
+
+
+def _load_typed(
+    folder: Path, tables: TypedTables, options: ReadOptions, fitted: Fitted, *, needs_edges: bool
+) -> Dataset:
+    if fitted is not None and not isinstance(fitted, TypedTableEncoder):
+        raise UserError(
+            f"The model was trained on one node table, but {folder} has several: {', '.join(tables.where.values())}."
+        )
+    if options.knn_graph is not None:
+        raise UserError(f"--knn-graph links the rows of one node table, but {folder} has several.")
+    if not tables.edges and (needs_edges or not tables.nodes):
+        found = ", ".join(tables.where.values()) or "none"
+        raise UserError(f"{folder} has no table of edges between its node tables ({found}).")
+    report = IngestReport()
+    report.info(f"Files read: {', '.join([*tables.where.values(), *tables.edges])}.")
+    if tables.ignored:
+        report.warning(f"Ignored files of {folder.name}, which no edge table refers to: {', '.join(tables.ignored)}.")
+    return dataset_from_typed_tables(tables, options, fitted=fitted, name=folder.stem or folder.name, report=report)
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
 
 
 def _table_file(source: Path, options: ReadOptions) -> SourceFiles:
@@ -95,7 +137,7 @@ def _is_edge_table(file: Path, options: ReadOptions) -> bool:
 
 
 def _files_in_folder(folder: Path, options: ReadOptions) -> SourceFiles:
-    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    files = _visible_files(folder)
     tables = [file for file in files if file_suffix(file) in TABLE_SUFFIXES]
     features = [file for file in files if file_suffix(file) in ARRAY_SUFFIXES and FEATURE_FILES.search(file.stem)]
     edges = [file for file in tables if EDGE_FILES.search(file.stem)]

@@ -10,6 +10,8 @@ import torch
 
 from afgrl.csr import csr_to_scipy
 from afgrl.data.dataset import Dataset
+from afgrl.data.tables.encode import TypedTableEncoder
+from afgrl.data.tables.node_types import TYPE_COLUMN
 from afgrl.data.tables.structure import StructuralFeatures
 from afgrl.errors import UserError
 from afgrl.graph import Graph, as_text
@@ -26,6 +28,8 @@ def join_graphs(old: Dataset, new: Dataset, *, n_neighbors: int | None = None) -
     """
     assert new.ingested is not None
     ids, position = _union(old.graph.ids, new.graph.ids)
+    if isinstance(new.graph.table_encoder, TypedTableEncoder):
+        _check_types(old, new, position)
     n_listed = new.ingested.n_listed
     listed = position[:n_listed]
     features = _features(old, new, position, listed, len(ids))
@@ -34,8 +38,9 @@ def join_graphs(old: Dataset, new: Dataset, *, n_neighbors: int | None = None) -
         edges = np.concatenate([edges, _nearest_neighbor_edges(features, listed, n_neighbors)], axis=1)
     graph = Graph(compact_features(features), torch.from_numpy(edges), ids, edge_weight=weight)
     table_encoder = new.graph.table_encoder
-    if isinstance(table_encoder, StructuralFeatures):
-        x = table_encoder.encode(graph.edge_index.numpy(), graph.ids)
+    structure = table_encoder.structure if isinstance(table_encoder, TypedTableEncoder) else table_encoder
+    if isinstance(structure, StructuralFeatures):
+        x = structure.encode(graph.edge_index.numpy(), graph.ids)
         graph = replace(graph, x=torch.from_numpy(x))
     is_new = position >= old.graph.n
     is_new[:n_listed] = True
@@ -51,6 +56,20 @@ def _union(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ids[: len(old)], ids[position] = old, new
         return ids, position
     return np.array(list(place), dtype=object), position
+
+
+def _check_types(old: Dataset, new: Dataset, position: np.ndarray) -> None:
+    """A node that both graphs have must have the same type in both, where it is known."""
+    assert old.ingested is not None
+    assert new.ingested is not None
+    old_types, new_types = (data.ingested.columns[TYPE_COLUMN].to_pylist() for data in (old, new) if data.ingested)
+    for row in np.flatnonzero(position < old.graph.n):
+        before, now = old_types[position[row]], new_types[row]
+        if before is not None and now is not None and before != now:
+            raise UserError(
+                f"The id {str(new.graph.ids[row])!r} is of type {now!r} in {new.name!r}, but of type {before!r} in the "
+                "training graph; --alone embeds the new graph by itself."
+            )
 
 
 def _edges(old: Graph, new: Graph, position: np.ndarray, n: int) -> tuple[np.ndarray, torch.Tensor | None]:

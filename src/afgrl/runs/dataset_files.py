@@ -16,7 +16,8 @@ from afgrl.data.dataset import Dataset, Ingested
 from afgrl.data.describe import describe_dataset
 from afgrl.data.ingest import IngestReport
 from afgrl.data.splits import TEST, Splits
-from afgrl.data.tables.encode import TableEncoder, table_encoder_from_json
+from afgrl.data.tables.encode import table_encoder_from_json
+from afgrl.data.tables.structure import StructuralFeatures
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.runs.files import replace_file, save_npz, write_json, write_table
@@ -127,7 +128,7 @@ def _table_encoder(file: Path) -> Any:
         return None
     with reading(file):
         encoder = table_encoder_from_json(read_json(file))
-        for part in encoder.parts if isinstance(encoder, TableEncoder) else [encoder]:
+        for part in [encoder] if isinstance(encoder, StructuralFeatures) else encoder.parts:
             values = asdict(part)
             TypeAdapter(type(part)).validate_python(values)  # the dataclass itself does not check its types
             lengths = {len(value) for value in values.values() if isinstance(value, list)}

@@ -13,15 +13,16 @@ import pyarrow as pa
 import torch
 
 from afgrl.data.dataset import Dataset, Ingested
-from afgrl.data.ingest import IngestReport
+from afgrl.data.ingest import IngestReport, first_few
 from afgrl.data.tables.edges import number_nodes, read_edges
-from afgrl.data.tables.encode import Fitted, TableEncoder
+from afgrl.data.tables.encode import Fitted, TableEncoder, TypedTableEncoder
 from afgrl.data.tables.features import encode_columns, given_features, nearest_neighbor_edges, structural_features
 from afgrl.data.tables.ids import ids_as_array
 from afgrl.data.tables.labels import encode_labels
 from afgrl.data.tables.nodes import read_nodes
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames, find_roles
+from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.ops.sparse.layout import compact_features
 
@@ -33,6 +34,11 @@ def dataset_from_tables(
     """A dataset from tables. ``features`` [rows, f] replaces the columns; ``fitted`` is the encoding of an earlier
     dataset, applied to these tables. Messages are added to ``report``."""
     report = IngestReport() if report is None else report
+    if isinstance(fitted, TypedTableEncoder):
+        types = first_few(list(fitted.types))
+        raise UserError(
+            f"The model was trained on several node types; pass a folder with tables named after them: {types}."
+        )
     feature_columns = fitted.columns if isinstance(fitted, TableEncoder) else ()
     id_column, end_columns = find_roles(nodes, edges, options, report, names, feature_columns=feature_columns)
     table = read_nodes(nodes, id_column, features, options, report, names.nodes)

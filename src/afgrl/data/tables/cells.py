@@ -8,6 +8,9 @@ import pyarrow.compute as pc
 
 from afgrl.errors import UserError
 
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?inf"
+WRITTEN_LIST = rf"^\[\s*({_NUMBER})((\s*,\s*|\s+)({_NUMBER}))*\s*\]$"
+
 
 def is_text_type(arrow_type: pa.DataType) -> bool:
     if pa.types.is_dictionary(arrow_type):
@@ -30,6 +33,13 @@ def is_list_type(arrow_type: pa.DataType) -> bool:
     return any(test(arrow_type) for test in tests)
 
 
+def is_written_list(column: pa.ChunkedArray) -> bool:
+    """Whether every filled cell is text such as [0.1, 0.2] or, as NumPy writes it, [0.1 0.2]."""
+    if not is_text_type(column.type) or column.null_count == len(column):
+        return False
+    return bool(pc.all(pc.match_substring_regex(trimmed_text(column), WRITTEN_LIST)).as_py())
+
+
 def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(column, pa.string())
 
@@ -48,7 +58,11 @@ def trimmed_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_vectors(column: pa.ChunkedArray, name: str) -> np.ndarray:
-    """A column of lists as [rows, length] float64; missing and infinite numbers are NaN."""
+    """A column of lists, also of written ones, as [rows, length] float64; missing and infinite numbers are NaN."""
+    if is_text_type(column.type) and is_written_list(column):
+        column = _read_lists(column)
+    if not is_list_type(column.type):
+        raise UserError(f"The cells in column {name!r} must be lists of numbers.")
     lengths = pc.unique(pc.list_value_length(column).drop_null()).to_pylist()
     value_type = column.type.value_type
     if len(lengths) != 1 or not lengths[0] or not is_number_type(value_type) or is_date_type(value_type):
@@ -57,3 +71,8 @@ def to_vectors(column: pa.ChunkedArray, name: str) -> np.ndarray:
     flat = pc.cast(pc.list_flatten(column), pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     rows[column.is_valid().to_numpy()] = flat.reshape(-1, lengths[0])
     return np.where(np.isfinite(rows), rows, np.nan)
+
+
+def _read_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    numbers = pc.utf8_trim(trimmed_text(column), "[] \t\r\n")
+    return pc.cast(pc.split_pattern_regex(numbers, r"\s*,\s*|\s+"), pa.list_(pa.float64()))

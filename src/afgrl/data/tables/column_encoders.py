@@ -20,6 +20,7 @@ MOSTLY_ZERO = 0.8  # share of zeros from which a column is not centered, so that
 HUGE = 1e100  # squares of larger numbers overflow
 MAX_CATEGORIES = 100
 MAX_WORDS = 2000
+MANY_ROWS = 50  # in longer tables, a word must occur in two rows
 TFIDF: dict[str, Any] = {
     "lowercase": True,
     "sublinear_tf": True,
@@ -82,8 +83,13 @@ class VectorColumn:
 
     @classmethod
     def fit(cls, name: str, column: pa.ChunkedArray) -> Self:
-        scaler = StandardScaler().fit(to_vectors(column, name))
-        return cls(name, scaler.mean_.tolist(), scaler.scale_.tolist())
+        return cls(name, *cls.moments(to_vectors(column, name)))
+
+    @staticmethod
+    def moments(values: np.ndarray) -> tuple[list[float], list[float]]:
+        """Mean and standard deviation of each position; NaN does not count."""
+        scaler = StandardScaler().fit(values)
+        return scaler.mean_.tolist(), scaler.scale_.tolist()
 
     @property
     def names(self) -> list[str]:
@@ -96,6 +102,9 @@ class VectorColumn:
                 f"The lists in column {self.name!r} have {values.shape[1]} numbers, but the model was trained with "
                 f"{len(self.mean)}."
             )
+        return self.standardized(values)
+
+    def standardized(self, values: np.ndarray) -> sp.csr_array:
         scaled = (values - np.array(self.mean)) / np.array(self.scale)
         return sp.csr_array(np.nan_to_num(scaled).astype(np.float32))
 
@@ -109,10 +118,17 @@ class CategoryColumn:
     values: list[str]
 
     @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray) -> Self:
+    def fit(cls, name: str, column: pa.ChunkedArray, report: IngestReport, where: str) -> Self:
         values, counts = np.unique(to_text(column).drop_null().to_numpy(zero_copy_only=False), return_counts=True)
-        frequent = values[np.lexsort((values, -counts))[:MAX_CATEGORIES]]
-        return cls(name, sorted(frequent.tolist()))
+        order = np.lexsort((values, -counts))
+        if len(values) > MAX_CATEGORIES:
+            n_rows = counts[order[MAX_CATEGORIES:]].sum()
+            report.warning(
+                f"Column {name!r} of {where} has {len(values):,} different values: the {MAX_CATEGORIES} most frequent "
+                f"are features, and the other {len(values) - MAX_CATEGORIES:,}, in {n_rows:,} of {len(column):,} rows, "
+                "are not."
+            )
+        return cls(name, sorted(values[order[:MAX_CATEGORIES]].tolist()))
 
     @property
     def names(self) -> list[str]:
@@ -135,14 +151,30 @@ class TextColumn:
     idf: list[float]
 
     @classmethod
-    def fit(cls, name: str, column: pa.ChunkedArray) -> Self:
+    def fit(cls, name: str, column: pa.ChunkedArray, report: IngestReport, where: str) -> Self:
         cells = to_text(column).fill_null("").to_pylist()
-        vectorizer = TfidfVectorizer(max_features=MAX_WORDS, min_df=2 if len(cells) > 50 else 1, **TFIDF)
+        found: set[str] = set()
+        split = TfidfVectorizer(**TFIDF).build_analyzer()
+
+        def words_of(cell: str) -> list[str]:
+            words: list[str] = split(cell)
+            found.update(words)
+            return words
+
+        min_rows = 2 if len(cells) > MANY_ROWS else 1
+        vectorizer = TfidfVectorizer(max_features=MAX_WORDS, min_df=min_rows, analyzer=words_of, **TFIDF)
         try:
             vectorizer.fit(cells)
         except ValueError:  # no words
+            report.warning(f"No words of the text column {name!r} of {where} become features.")
             return cls(name, [], [])
-        return cls(name, vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist())
+        words = vectorizer.get_feature_names_out().tolist()
+        rule = ", the most frequent ones" if len(words) == MAX_WORDS else ", those in two rows or more"
+        report.info(
+            f"Words of the text column {name!r} of {where} that become features: {len(words):,} of {len(found):,}"
+            f"{rule if len(words) < len(found) else ''}."
+        )
+        return cls(name, words, vectorizer.idf_.tolist())
 
     @property
     def names(self) -> list[str]:

@@ -8,14 +8,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport, first_few
-from afgrl.data.tables.cells import converts_to_text, is_list_type, is_number_type, is_text_type, to_text, to_vectors
+from afgrl.data.tables.cells import (
+    converts_to_text,
+    is_list_type,
+    is_number_type,
+    is_text_type,
+    is_written_list,
+    to_text,
+    to_vectors,
+)
 from afgrl.data.tables.column_names import require_column
 from afgrl.data.tables.numbers import MIN_SHARE, detect_format
 from afgrl.data.tables.options import ColumnType
 from afgrl.errors import UserError
 
 FEW_VALUES = 50  # a text column with at most this many different values holds categories,
-SHARE_OF_VALUES = 0.1  # as does one in which a value occurs in ten rows on average
+SHARE_OF_VALUES = 0.1  # as does one in which a value occurs in ten rows on average,
+SHARE_OF_SHORT_VALUES = 0.5  # or in two rows on average if the values are shorter than text; others are names
 MIN_WORDS = 2.5  # mean number of words per cell of a text column
 
 DESCRIPTION = {
@@ -50,7 +59,7 @@ def choose_column_types(
 def _given_type(name: str, column: pa.ChunkedArray, column_type: ColumnType, where: str) -> str:
     if column_type == "ignore":
         return column_type
-    if column_type == "number" and is_list_type(column.type):
+    if column_type == "number" and (is_list_type(column.type) or is_written_list(column)):
         return "vector"
     if column_type == "number":
         number_format, share = detect_format(column)
@@ -67,12 +76,12 @@ def _given_type(name: str, column: pa.ChunkedArray, column_type: ColumnType, whe
 
 
 def _inferred_type(name: str, column: pa.ChunkedArray, report: IngestReport, where: str) -> str:
-    if is_list_type(column.type):
+    if is_list_type(column.type) or is_written_list(column):
         return _type_of_lists(name, column, report, where)
     if is_number_type(column.type):
         return "number"
     if not is_text_type(column.type):
-        report.fixed(f"Ignored column {name!r} of {where}: its type {column.type} is not supported.")
+        report.warning(f"Ignored column {name!r} of {where}: its type {column.type} is not supported.")
         return "ignore"
     number_format, share = detect_format(column)
     return number_format if share >= MIN_SHARE else _type_of_text(name, to_text(column).drop_null(), report, where)
@@ -85,7 +94,9 @@ def _type_of_text(name: str, cells: pa.ChunkedArray, report: IngestReport, where
         return "category"
     if pc.mean(words).as_py() >= MIN_WORDS:
         return "text"
-    report.fixed(
+    if n_values <= SHARE_OF_SHORT_VALUES * len(cells):
+        return "category"
+    report.warning(
         f"Ignored column {name!r} of {where}: {n_values:,} different values in {len(cells):,} rows look like names; "
         f"use --column {name}=text or --column {name}=category to include it."
     )
@@ -96,6 +107,6 @@ def _type_of_lists(name: str, column: pa.ChunkedArray, report: IngestReport, whe
     try:
         to_vectors(column, name)
     except UserError:
-        report.fixed(f"Ignored column {name!r} of {where}: its lists differ in length or contain other than numbers.")
+        report.warning(f"Ignored column {name!r} of {where}: its lists differ in length or contain other than numbers.")
         return "ignore"
     return "vector"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self, get_args
 
 import pyarrow as pa
 import scipy.sparse as sp
@@ -13,10 +13,11 @@ from afgrl.data.ingest import IngestReport, first_few
 from afgrl.data.tables.column_encoders import CategoryColumn, NumberColumn, TextColumn, VectorColumn
 from afgrl.data.tables.numbers import PATTERNS
 from afgrl.data.tables.structure import StructuralFeatures
+from afgrl.data.tables.text_model import TextModelColumn
 from afgrl.errors import UserError
 
-Part = NumberColumn | VectorColumn | CategoryColumn | TextColumn
-PARTS: dict[str, type[Part]] = {part.kind: part for part in (NumberColumn, VectorColumn, CategoryColumn, TextColumn)}
+Part = NumberColumn | VectorColumn | CategoryColumn | TextColumn | TextModelColumn
+PARTS: dict[str, type[Part]] = {part.kind: part for part in get_args(Part)}
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,17 @@ class TableEncoder:
     parts: tuple[Part, ...]
 
     @classmethod
-    def fit(cls, table: pa.Table, column_types: Mapping[str, str]) -> Self:
-        """``column_types``: vector, category, text or a number format for each column that is used."""
+    def fit(
+        cls, table: pa.Table, column_types: Mapping[str, str], report: IngestReport | None = None, where: str = "",
+        *, text_model: str | None = None,
+    ) -> Self:  # fmt: skip
+        """``column_types``: vector, category, text or a number format for each column that is used. Words and
+        categories of ``where`` that do not become features are added to ``report``. ``text_model`` is the folder of a
+        model that embeds text."""
+        report = IngestReport() if report is None else report
         return cls(
             tuple(
-                NumberColumn.fit(name, table[name], column_type)
-                if column_type in PATTERNS
-                else PARTS[column_type].fit(name, table[name])
+                _fit_part(name, table[name], column_type, report, where, text_model)
                 for name, column_type in column_types.items()
             )
         )
@@ -71,11 +76,59 @@ class TableEncoder:
         return cls(tuple(PARTS[part["kind"]](**{k: v for k, v in part.items() if k != "kind"}) for part in parts))
 
 
-Fitted = TableEncoder | StructuralFeatures | None  # how a model's features were made; None: they were given
+def _fit_part(
+    name: str, column: pa.ChunkedArray, column_type: str, report: IngestReport, where: str, text_model: str | None
+) -> Part:
+    if column_type in PATTERNS:
+        return NumberColumn.fit(name, column, column_type)
+    if column_type == VectorColumn.kind:
+        return VectorColumn.fit(name, column)
+    if column_type == CategoryColumn.kind:
+        return CategoryColumn.fit(name, column, report, where)
+    if text_model is not None:
+        return TextModelColumn.fit_text(name, column, text_model, report, where)
+    return TextColumn.fit(name, column, report, where)
 
 
-def table_encoder_from_json(parts: list[dict[str, Any]]) -> TableEncoder | StructuralFeatures:
-    """The inverse of ``as_json`` of both classes."""
-    if [part["kind"] for part in parts] == [StructuralFeatures.kind]:
-        return StructuralFeatures(parts[0]["mean"], parts[0]["scale"])
-    return TableEncoder.from_json(parts)
+@dataclass(frozen=True)
+class TypedTableEncoder:
+    """How the columns of several node tables become features: each node type has its own block of features."""
+
+    kind: ClassVar[str] = "types"
+    types: Mapping[str, TableEncoder]
+    typed_ids: bool  # whether ids are written with their type, such as users:7
+    structure: StructuralFeatures | None = None  # if no type has features
+
+    @property
+    def parts(self) -> tuple[Part | StructuralFeatures, ...]:
+        own = tuple(part for encoder in self.types.values() for part in encoder.parts)
+        return own if self.structure is None else (*own, self.structure)
+
+    @property
+    def names(self) -> list[str]:
+        if self.structure is not None:
+            return self.structure.names
+        return [f"{node_type}.{name}" for node_type, encoder in self.types.items() for name in encoder.names]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        types = [{"name": name, "columns": encoder.as_json()} for name, encoder in self.types.items()]
+        structure = None if self.structure is None else self.structure.as_json()
+        return [{"kind": self.kind, "typed_ids": self.typed_ids, "types": types, "structure": structure}]
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        types = {part["name"]: TableEncoder.from_json(part["columns"]) for part in stored["types"]}
+        structure = StructuralFeatures.from_json(stored["structure"]) if stored["structure"] else None
+        return cls(types, bool(stored["typed_ids"]), structure)
+
+
+# How a model's features were made; None: they were given.
+Fitted = TableEncoder | TypedTableEncoder | StructuralFeatures | None
+
+
+def table_encoder_from_json(parts: list[dict[str, Any]]) -> TableEncoder | TypedTableEncoder | StructuralFeatures:
+    """The inverse of ``as_json`` of the three classes."""
+    kinds = [part["kind"] for part in parts]
+    if kinds == [StructuralFeatures.kind]:
+        return StructuralFeatures.from_json(parts)
+    return TypedTableEncoder.from_json(parts[0]) if kinds == [TypedTableEncoder.kind] else TableEncoder.from_json(parts)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.tables.column_encoders import TextColumn
 from afgrl.data.tables.column_types import choose_column_types
 from afgrl.data.tables.encode import Fitted, TableEncoder
 from afgrl.data.tables.options import ReadOptions
@@ -27,7 +28,7 @@ def encode_columns(
 ) -> tuple[Fitted, sp.csr_array | None]:
     """The table encoder, ``fitted`` or fitted on the listed nodes, and the features: [n, f]. Both are None if no column
     becomes a feature; the features are None for ``StructuralFeatures``, which need the edges."""
-    table_encoder = fitted or _fit_table_encoder(columns.slice(0, n_listed), options, report, where)
+    table_encoder = fitted or fit_table_encoder(columns.slice(0, n_listed), options, report, where)
     if not isinstance(table_encoder, TableEncoder):
         return table_encoder, None
     if not n_listed:  # there is no node table
@@ -35,11 +36,12 @@ def encode_columns(
     return table_encoder, table_encoder.encode(columns, report, where)
 
 
-def _fit_table_encoder(
-    columns: pa.Table, options: ReadOptions, report: IngestReport, where: str
-) -> TableEncoder | None:
+def fit_table_encoder(columns: pa.Table, options: ReadOptions, report: IngestReport, where: str) -> TableEncoder | None:
+    """None if no column becomes a feature."""
     column_types = choose_column_types(columns, options.column_types, report, where)
-    table_encoder = TableEncoder.fit(columns, column_types)
+    if options.text_model is not None and TextColumn.kind not in column_types.values():
+        report.warning(f"No column of {where} is text, so --text-model has no effect; use --column NAME=text.")
+    table_encoder = TableEncoder.fit(columns, column_types, report, where, text_model=options.text_model)
     n_features = len(table_encoder.names)
     if n_features > MAX_FEATURES:
         raise UserError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from afgrl.errors import UserError, unknown
@@ -21,8 +22,16 @@ class ReadOptions:
     weight: str | None = None  # edge table: the column of edge weights; "none": no weights
     nodes: str | None = None  # path of the node table if SOURCE is the edge table
     columns: tuple[str, ...] = ()  # node table: types of columns, such as "zip=category"
+    text_model: str | None = None  # folder of a sentence-transformers model that embeds text columns
     knn_graph: int | None = None  # for sources without edges: link each node to this many nearest neighbors
     encoding: str | None = None  # of text files; by default that of the byte order mark, or utf-8
+
+    def of_table(self, names: Collection[str], node_type: str) -> ReadOptions:
+        """The options for one of several node tables: without columns that it does not have, and without the type in
+        names such as users.zip."""
+        own = {name: name for name in names} | {f"{node_type}.{name}": name for name in names}
+        given = self.column_types.items()
+        return replace(self, columns=tuple(f"{own[name]}={kind}" for name, kind in given if name in own))
 
     @property
     def column_types(self) -> dict[str, ColumnType]:

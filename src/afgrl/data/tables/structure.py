@@ -57,6 +57,10 @@ class StructuralFeatures:
     def as_json(self) -> list[dict[str, Any]]:
         return [{"kind": self.kind, **asdict(self)}]
 
+    @classmethod
+    def from_json(cls, stored: list[dict[str, Any]]) -> Self:
+        return cls(stored[0]["mean"], stored[0]["scale"])
+
 
 def _adjacency(edge_index: np.ndarray, n: int) -> sp.csr_array:
     ones = np.ones(edge_index.shape[1], dtype=np.float32)
