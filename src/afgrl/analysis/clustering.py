@@ -43,15 +43,28 @@ def cluster_run(
     dataset = run.dataset(data_dir)
     adjacency = None if plain else gcn_norm(dataset.graph)
     clustering = cluster_vectors(vectors, k, seed, adjacency=adjacency)
+    clusters = describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names)
+    _add_names(clusters, ids, run)
     description = {
         "k": clustering.k,
         "clustered": PLAIN if plain else READOUT,
         "criterion": clustering.criterion,
         "tried": [{"k": number, "value": round(value, 6)} for number, value in clustering.tried],
-        "clusters": describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names),
+        "clusters": clusters,
     }
     run.save_clusters(ids, clustering.labels, description)
     return description
+
+
+def _add_names(clusters: list[dict[str, Any]], ids: np.ndarray, run: Run) -> None:
+    """Add the names of the central nodes, in their order, if the run has names."""
+    names = run.names()
+    if names is None:
+        return
+    central = {node_id for cluster in clusters for node_id in cluster["closest"]}
+    name_of = {node_id: names[1][row].as_py() for row, node_id in enumerate(ids.tolist()) if node_id in central}
+    for cluster in clusters:
+        cluster["closest_names"] = [name_of[node_id] for node_id in cluster["closest"]]
 
 
 def cluster_vectors(

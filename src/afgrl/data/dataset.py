@@ -16,11 +16,18 @@ from afgrl.graph import Graph
 class Ingested:
     """What a user's files contain besides the graph."""
 
-    columns: pa.Table  # ``id`` and the unchanged columns of the nodes, in node order
+    columns: pa.Table  # ``id`` and the columns of the nodes with their types, in node order
     n_listed: int  # the first nodes are rows of a node table; the others occur in edges only
     label: str | None  # name of the label column
     classes: list[str] | None  # names of the classes 0…c-1
     report: IngestReport
+    id_column: str | None = None  # which column of the node table held the ids; None: its row numbers are the ids
+    name_column: str | None = None  # which column holds names to show beside the ids
+
+    @property
+    def numbered(self) -> bool:
+        """Whether ids are row numbers, which do not identify nodes of another table."""
+        return self.n_listed > 0 and self.id_column is None
 
 
 @dataclass(frozen=True, eq=False)
