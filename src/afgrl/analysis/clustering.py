@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
+from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
 from afgrl.evaluate.readout import N_DIRECTIONS
@@ -44,7 +45,7 @@ def cluster_run(
     adjacency = None if plain else gcn_norm(dataset.graph)
     clustering = cluster_vectors(vectors, k, seed, adjacency=adjacency)
     clusters = describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names)
-    _add_names(clusters, ids, run)
+    _add_names(clusters, ids, dataset)
     description = {
         "k": clustering.k,
         "clustered": PLAIN if plain else READOUT,
@@ -56,13 +57,11 @@ def cluster_run(
     return description
 
 
-def _add_names(clusters: list[dict[str, Any]], ids: np.ndarray, run: Run) -> None:
-    """Add the names of the central nodes, in their order, if the run has names."""
-    names = run.names()
-    if names is None:
+def _add_names(clusters: list[dict[str, Any]], ids: np.ndarray, dataset: Dataset) -> None:
+    """Add the names of the central nodes, in their order, if nodes have names."""
+    if dataset.ingested is None or dataset.ingested.name_column is None:
         return
-    central = {node_id for cluster in clusters for node_id in cluster["closest"]}
-    name_of = {node_id: names[1][row].as_py() for row, node_id in enumerate(ids.tolist()) if node_id in central}
+    name_of = dict(zip(ids.tolist(), dataset.node_names, strict=True))
     for cluster in clusters:
         cluster["closest_names"] = [name_of[node_id] for node_id in cluster["closest"]]
 

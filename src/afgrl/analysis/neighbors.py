@@ -21,7 +21,7 @@ from afgrl.runs.folder import Run
 
 class SimilarNodes(dict[str, list[dict[str, object]]]):
     """id → [{"id", "similarity", "name", "columns"}, …] for each requested node, and how the neighbors were found.
-    ``name`` is present if the run has names."""
+    ``name`` is present if the run has names, ``columns`` if nodes have other columns."""
 
     algorithm: str = "exact"  # or the kind of index: hnsw, ivf
     titles: dict[str, str]  # id → "name (id)", or the id
@@ -50,7 +50,8 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
         answer.algorithm, answer.recall = opened.description.kind, opened.description.recall
     else:
         neighbors = nearest_neighbors(every[rows], every, k + 1)
-    nodes, name_column = _readable_columns(run.nodes()), names[0] if names else None
+    nodes = _readable_columns(run.nodes()) if run.data() else pa.table({"id": pa.nulls(len(ids))})
+    name_column = names[0] if names else None
     for row, nearest, similarity in zip(rows, neighbors.index, neighbors.similarity, strict=True):
         others = (nearest != row) & (nearest >= 0)  # an index returns -1 if it finds fewer
         found, values = nearest[others][:k], similarity[others][:k].tolist()
@@ -77,7 +78,7 @@ def _described(nodes: pa.Table, rows: np.ndarray, name_column: str | None) -> li
     for cells in nodes.take(pa.array(rows)).to_pylist():
         columns = {column: _as_json(value) for column, value in cells.items() if column not in ("id", name_column)}
         name = {} if name_column is None else {"name": _as_json(cells[name_column])}
-        described.append(name | {"columns": columns})
+        described.append(name | ({"columns": columns} if columns else {}))
     return described
 
 

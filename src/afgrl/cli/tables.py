@@ -73,7 +73,8 @@ MAX_COLUMNS, MAX_CELL = 4, 18  # of the nodes beside a similarity
 def neighbors(name: str, found: list[dict[str, Any]]) -> Table:
     """Similar nodes with their names and their first columns."""
     has_names = any("name" in neighbor for neighbor in found)
-    columns = list(found[0]["columns"])[:MAX_COLUMNS] if found else []
+    every = list(found[0].get("columns", {})) if found else []
+    columns = every[:MAX_COLUMNS]
     table = _table("id", *(["name"] if has_names else []), right=["similarity"])
     for column in columns:
         table.add_column(Text(_shortened(column)))
@@ -82,9 +83,8 @@ def neighbors(name: str, found: list[dict[str, Any]]) -> Table:
         names = [Text(_shortened(neighbor["name"], 40))] if has_names else []
         cells = [Text(_shortened(neighbor["columns"][column])) for column in columns]
         table.add_row(Text(str(neighbor["id"])), *names, f"{neighbor['similarity']:.4f}", *cells)
-    n_more = len(found[0]["columns"]) - len(columns) if found else 0
-    if n_more:
-        table.caption = f"{n_more} more columns: --json."
+    if len(every) > len(columns):
+        table.caption = f"Columns not shown: {len(every) - len(columns)}; --json lists all."
     return table
 
 
@@ -101,14 +101,14 @@ def clusters(answer: dict[str, Any]) -> Table:
     table.caption = f"{answer['k']} clusters of the {answer['clustered']}; number chosen by: {answer['criterion']}."
     for row in answer["clusters"]:
         typical = [f"{'' if item['here'] > item['elsewhere'] else '−'}{item['name']}" for item in row["features"][:4]]
-        central = [_with_name(*node) for node in zip(row["closest"], row.get("closest_names", []), strict=False)]
-        central = (central or [str(name) for name in row["closest"]])[:3]
+        names = row.get("closest_names", row["closest"])
+        central = [_with_name(*node) for node in zip(row["closest"], names, strict=True)][:3]
         table.add_row(str(row["cluster"]), f"{row['size']:,}", Text(", ".join(typical)), Text(", ".join(central)))
     return table
 
 
-def _with_name(node_id: Any, name: str | None) -> str:
-    return str(node_id) if name is None else f"{name} ({node_id})"
+def _with_name(node_id: Any, name: Any) -> str:
+    return str(node_id) if str(name) == str(node_id) else f"{name} ({node_id})"
 
 
 def bench(answer: dict[str, Any]) -> list[Table]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from afgrl.data.ingest import IngestReport
 from afgrl.data.splits import Splits
-from afgrl.graph import Graph
+from afgrl.graph import Graph, as_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,15 @@ class Dataset:
     @property
     def n_classes(self) -> int:
         return 0 if self.y is None else int(self.y.max()) + 1
+
+    @property
+    def node_names(self) -> np.ndarray:
+        """[n] the text by which a node is shown: its name, or its id where it has none."""
+        ids = as_text(self.graph.ids)
+        if self.ingested is None or self.ingested.name_column is None:
+            return ids
+        names = self.ingested.columns[self.ingested.name_column].cast(pa.string()).to_pylist()
+        return np.array([name or node_id for name, node_id in zip(names, ids, strict=True)], dtype=object)
 
     @property
     def feature_names(self) -> list[str]:

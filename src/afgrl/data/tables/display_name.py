@@ -6,11 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport
-from afgrl.data.tables.cells import is_text_type, mean_words, to_text
+from afgrl.data.tables.cells import converts_to_text, is_text_type, mean_words, to_text
 from afgrl.data.tables.column_names import DISPLAY_NAMES, find_column, is_declined, require_column
 from afgrl.data.tables.id_column import MAX_WORDS
 from afgrl.data.tables.numbers import MIN_SHARE, detect_format
 from afgrl.data.tables.options import ReadOptions
+from afgrl.errors import UserError
 
 ENDINGS = ("name", "title")  # of the names of columns: airport_name
 MOSTLY_DIFFERENT, ALMOST_ALL_DIFFERENT = 0.5, 0.9  # share of different values in a column of names
@@ -25,6 +26,8 @@ def display_name_column(
     if is_declined(columns, options.name) or (options.name and options.name == id_column):
         return None
     name = require_column(columns, options.name, where) if options.name else _guess(columns, id_column, ids, label)
+    if name is not None and not converts_to_text(columns[name]):
+        raise UserError(f"The column {name!r} of {where} cannot hold names: its type is {columns[name].type}.")
     if name is not None:
         rule = "" if options.name else "; --name chooses another column, or none"
         report.info(f"Names shown beside the ids: column {name!r} of {where}{rule}.")
