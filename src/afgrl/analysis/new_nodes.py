@@ -76,7 +76,7 @@ def embed_new_nodes(
 
 
 def _embed_numbered(run: Run, trained: Dataset, new: Dataset, device: torch.device, n_nearest: int | None) -> Tensor:
-    """The vectors of nodes whose ids are row numbers, which are no ids of the training graph. If that is a
+    """The vectors of nodes whose ids are row numbers, which say nothing about the training graph. If that is a
     nearest-neighbor graph, they are linked to it under other names."""
     if not n_nearest or new.graph.n_edges:
         return embed_dataset(run, new, device)

@@ -45,7 +45,7 @@ def chosen_column(table: pa.Table, given: str | None, names: tuple[str, ...], wh
 
 
 def is_declined(table: pa.Table, given: str | None) -> bool:
-    """Whether the user said that no column has the role."""
+    """Whether the user gave "none": no column has the role."""
     return given == NO_COLUMN and NO_COLUMN not in table.column_names
 
 
