@@ -32,6 +32,7 @@ def name_column(columns, tmp_path, **options):
         ({"id": NUMBERS, "label": GROUPS}, None),
         ({"id": NUMBERS, "place": TOWNS}, "place"),  # beside a number, any short text helps
         ({"id": [f"t{i}" for i in range(N)], "place": TOWNS}, None),
+        ({"id": [f"t{i}" for i in range(N)], "place": TOWNS, "full_name": TOWNS}, "full_name"),
         ({"id": NUMBERS, "about": [f"a long text about the town {i}" for i in range(N)]}, None),
         ({"name": TOWNS, "nickname": [f"t {i}" for i in range(N)]}, None),  # the id is a name
     ],
