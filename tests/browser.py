@@ -73,7 +73,9 @@ def click_node(page, node_id, plot=0):
     page.mouse.move(x - 40, y - 40)
     page.mouse.move(x, y, steps=3)
     page.wait_for_function(
-        "id => !byId('tooltip').hidden && byId('tooltip').firstChild.textContent === truncate(id)", arg=node_id
+        "id => !byId('tooltip').hidden"
+        " && byId('tooltip').firstChild.textContent === truncate(labelOfId(page.runs, id))",
+        arg=node_id,
     )
     page.mouse.click(x, y)
     page.wait_for_function("id => page.matches.some(Boolean) && page.chosen === id", arg=node_id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pyarrow as pa
 import torch
@@ -15,7 +17,7 @@ from afgrl.runs.spec import RunSpec
 REGIONS = ("north", "east", "south", "west")
 
 
-def make_run(path, n=240, *, seed=0, ids=None, columns=None, settings=None, source="letters.csv"):
+def make_run(path, n=240, *, seed=0, ids=None, columns=None, settings=None, source="letters.csv", name=None):
     """A run with every kind of result."""
     draw = np.random.default_rng(seed)
     run = Run.create(path)
@@ -25,7 +27,7 @@ def make_run(path, n=240, *, seed=0, ids=None, columns=None, settings=None, sour
     run.save_spec(RunSpec(source, settings={"epochs": 30, "seed": seed} | (settings or {})))
     run.save_embedding(names, vectors)
     table = pa.table({"id": names, **(node_columns(n, group, draw) if columns is None else columns)})
-    run.save_dataset(ring_dataset(names, table))
+    run.save_dataset(ring_dataset(names, table, name=name))
     corners = np.array([[-2, 0], [0, 1], [2, 0], [0, -1]])
     run.save_projection("tsne", corners[group] + 0.25 * draw.normal(size=(n, 2)))
     for epoch in range(0, 31, 5):
@@ -35,7 +37,7 @@ def make_run(path, n=240, *, seed=0, ids=None, columns=None, settings=None, sour
     return run
 
 
-def ring_dataset(ids, columns, label="region"):
+def ring_dataset(ids, columns, label="region", name=None):
     """A ring with random features, and the user's columns."""
     report = IngestReport()
     report.info("Read from letters.csv.")
@@ -44,7 +46,7 @@ def ring_dataset(ids, columns, label="region"):
     features = np.random.default_rng(0).normal(size=(len(ids), 12))
     ring = np.arange(len(ids))
     graph = Graph(features, np.stack([ring, np.roll(ring, 1)]), ids=np.asarray(ids))
-    return Dataset("letters", graph, ingested=Ingested(columns, len(ids), label, None, report))
+    return Dataset("letters", graph, ingested=Ingested(columns, len(ids), label, None, report, "id", name))
 
 
 def bare_run(path, vectors):
@@ -62,6 +64,19 @@ def node_columns(n, group, draw):
         "city": pa.array([None if i % 7 == 0 else f"city {i % 20}" for i in range(n)]),
         "weight": pa.array([None if i % 11 == 0 else float(value) for i, value in enumerate(draw.normal(70, 9, n))]),
         "joined": pa.array(draw.integers(1990, 2025, n)),
+    }
+
+
+def town_columns(n):
+    """One column of each type, with names of which "Paris" is the first."""
+    days = [datetime.date(1990, 1, 1) + datetime.timedelta(days=40 * i) for i in range(n)]
+    return {
+        "town": pa.array(["Paris", *(f"town {i}" for i in range(1, n))]),
+        "region": pa.array([REGIONS[i % len(REGIONS)] for i in range(n)]),
+        "founded": pa.array([None if i == 5 else day for i, day in enumerate(days)]),
+        "seen": pa.array([datetime.datetime(2024, 5, 31, i % 24, 30) for i in range(n)]),
+        "coastal": pa.array([i % 3 == 0 for i in range(n)]),
+        "people": pa.array([1000 * i for i in range(n)]),
     }
 
 

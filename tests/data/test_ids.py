@@ -100,5 +100,5 @@ def test_repeated_rows_may_have_an_id_only():
 
 
 def test_the_first_row_without_an_id_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"Rows of nodes.csv without an id: 2, first row 2; each node needs an id"):
+    with pytest.raises(UserError, match=r"without an id in column 'id': 2, first row 2; choose another column"):
         load(write_tables(tmp_path, "id,v\na,1\n,2\nb,3\n,4\n", "source,target\na,b\n"))

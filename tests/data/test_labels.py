@@ -41,3 +41,11 @@ def test_a_fully_labeled_table_has_no_message_about_unlabeled_nodes():
     empty = nodes.set_column(2, "label", pa.nulls(2, pa.string()))
     with pytest.raises(UserError, match="The label column 'label' of the node table is empty"):
         dataset_from_tables(empty, pa.table({"source": ["a"], "target": ["b"]}))
+
+
+def test_minus_one_is_a_missing_label_also_as_a_decimal(tmp_path):
+    """As pandas writes integers beside missing values; 2 is the only class above 0, so there are two classes."""
+    rows = "".join(f"n{i},{i},{label}\n" for i, label in enumerate(["0.0", "2.0", "-1.0", "", "2.0"]))
+    dataset = load(write_tables(tmp_path, "id,v,label\n" + rows, "source,target\nn0,n1\n"))
+    assert dataset.ingested.classes == ["0", "2"]
+    assert dataset.y.tolist() == [0, 1, -1, -1, 1]

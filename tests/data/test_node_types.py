@@ -52,8 +52,9 @@ def test_several_node_tables_become_one_graph(shop):
     }  # fmt: skip
     columns = dataset.ingested.columns
     assert columns["type"].to_pylist() == ["items"] * 3 + ["users"] * 3
-    assert columns["users.name"].to_pylist() == [None] * 3 + ["ann", "bob", "cy"]
-    assert columns["items.title"].to_pylist() == ["pen", "ink", "cup"] + [None] * 3
+    assert columns["name"].to_pylist() == dataset.node_names.tolist() == ["pen", "ink", "cup", "ann", "bob", "cy"]
+    assert columns["users.age"].to_pylist() == [None] * 3 + [30, 40, None]
+    assert not dataset.ingested.numbered
 
 
 def test_each_type_has_its_own_block_of_features(shop):
@@ -87,10 +88,12 @@ def test_the_type_is_the_label_unless_a_table_has_one(tmp_path, shop):
 
 
 def test_the_report_says_what_was_read(shop):
-    assert messages(load(shop))[:7] == [
+    assert messages(load(shop))[:9] == [
         "Files read: items.csv, users.csv, ratings.csv.",
         "Node ids: column 'item_id' of items.csv.",
+        "Names shown beside the ids: column 'title' of items.csv; --name chooses another column, or none.",
         "Node ids: column 'user_id' of users.csv.",
+        "Names shown beside the ids: column 'name' of users.csv; --name chooses another column, or none.",
         "Edges: columns 'user_id' (users) and 'item_id' (items) of ratings.csv.",
         "Ignored columns of ratings.csv: 'rating'.",
         "Ids that occur both in 'items' and in 'users' are made distinct: all ids have the form 'items:1'.",

@@ -65,7 +65,7 @@ def test_a_column_called_id_that_is_not_the_id_stays(tmp_path):
     nodes = "key,id,v\na,5,1\nb,6,2\nc,5,4\n"
     dataset = load(write_tables(tmp_path, nodes, "source,target\na,b\nb,c\n"), options=ReadOptions(id="key"))
     assert dataset.ingested.columns.column_names == ["id", "id (column)", "v"]
-    assert dataset.ingested.columns["id (column)"].to_pylist() == ["5", "6", "5"]
+    assert dataset.ingested.columns["id (column)"].to_pylist() == [5, 6, 5]
 
 
 def test_column_roles_can_be_given(tmp_path):

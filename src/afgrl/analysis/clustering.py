@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
+from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
 from afgrl.evaluate.readout import N_DIRECTIONS
@@ -43,15 +44,26 @@ def cluster_run(
     dataset = run.dataset(data_dir)
     adjacency = None if plain else gcn_norm(dataset.graph)
     clustering = cluster_vectors(vectors, k, seed, adjacency=adjacency)
+    clusters = describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names)
+    _add_names(clusters, ids, dataset)
     description = {
         "k": clustering.k,
         "clustered": PLAIN if plain else READOUT,
         "criterion": clustering.criterion,
         "tried": [{"k": number, "value": round(value, 6)} for number, value in clustering.tried],
-        "clusters": describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names),
+        "clusters": clusters,
     }
     run.save_clusters(ids, clustering.labels, description)
     return description
+
+
+def _add_names(clusters: list[dict[str, Any]], ids: np.ndarray, dataset: Dataset) -> None:
+    """Add the names of the central nodes, in their order, if nodes have names."""
+    if dataset.ingested is None or dataset.ingested.name_column is None:
+        return
+    name_of = dict(zip(ids.tolist(), dataset.node_names, strict=True))
+    for cluster in clusters:
+        cluster["closest_names"] = [name_of[node_id] for node_id in cluster["closest"]]
 
 
 def cluster_vectors(

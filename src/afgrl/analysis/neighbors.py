@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from afgrl.analysis.index import open_index
+from afgrl.data.ingest import first_few
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
 from afgrl.ops.knn import nearest_neighbors
@@ -15,14 +20,17 @@ from afgrl.runs.folder import Run
 
 
 class SimilarNodes(dict[str, list[dict[str, object]]]):
-    """id → [{"id", "similarity"}, …] for each requested id, and how the neighbors were found."""
+    """id → [{"id", "similarity", "name", "columns"}, …] for each requested node, and how the neighbors were found.
+    ``name`` is present if the run has names, ``columns`` if nodes have other columns."""
 
     algorithm: str = "exact"  # or the kind of index: hnsw, ivf
+    titles: dict[str, str]  # id → "name (id)", or the id
     recall: float = 1.0  # share of the ten nearest nodes that are found, measured when the index was built
 
 
 def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = False) -> SimilarNodes:
-    """The ``k`` nodes with the highest cosine similarity to each wanted id, without the node itself.
+    """The ``k`` nodes with the highest cosine similarity to each wanted node, without the node itself. A node is wanted
+    by its id, or by its name or a part of it, if no other node has it.
 
     A graph with fewer other nodes returns all of them. With ``index``, the run's approximate index is used; it is built
     if the run has none.
@@ -31,32 +39,83 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
         raise UserError(f"The number of neighbors must be at least 1, not {k}.")
     ids, vectors = run.embedding()
     k = min(k, len(ids) - 1)
-    rows = _rows_of(ids, wanted)
+    text, names = as_text(ids), run.names()
+    rows = [_row_of(text, ids, names and names[1], name) for name in wanted]
     every = torch.from_numpy(vectors)
     answer = SimilarNodes()
+    answer.titles = {text[row]: _title(text[row], names and names[1][row].as_py()) for row in rows}
     if index:
         opened = open_index(run, vectors)
         neighbors = opened.nearest(every[rows], k + 1)  # one more, because the node finds itself
         answer.algorithm, answer.recall = opened.description.kind, opened.description.recall
     else:
         neighbors = nearest_neighbors(every[rows], every, k + 1)
-    for row, name, nearest, similarity in zip(rows, wanted, neighbors.index, neighbors.similarity, strict=True):
+    nodes = _readable_columns(run.nodes()) if run.data() else pa.table({"id": pa.nulls(len(ids))})
+    name_column = names[0] if names else None
+    for row, nearest, similarity in zip(rows, neighbors.index, neighbors.similarity, strict=True):
         others = (nearest != row) & (nearest >= 0)  # an index returns -1 if it finds fewer
-        names = ids[nearest[others].numpy()].tolist()  # with a tensor of one element, NumPy would return a scalar
-        pairs = list(zip(names, similarity[others].tolist(), strict=True))[:k]
-        answer[name] = [{"id": other, "similarity": round(value, 6)} for other, value in pairs]
+        found, values = nearest[others][:k], similarity[others][:k].tolist()
+        answer[text[row]] = [
+            {"id": name, "similarity": round(value, 6)} | described
+            for name, value, described in zip(
+                ids[found.numpy()].tolist(), values, _described(nodes, found.numpy(), name_column), strict=True
+            )
+        ]
     return answer
 
 
-def _rows_of(ids: np.ndarray, wanted: Sequence[str]) -> list[int]:
-    """The row of each wanted id. Ids are compared as text, because a command line has only text."""
-    text = as_text(ids)
-    rows = []
-    for name in wanted:
-        matches = np.flatnonzero(text == name)
-        if not len(matches):
-            if ids.dtype.kind in "iu":
-                raise UserError(f"Unknown node {name!r}; the ids range from {ids.min()} to {ids.max()}.")
-            raise unknown("node", name, text)
-        rows.append(int(matches[0]))
+def _title(node_id: str, name: str | None) -> str:
+    return node_id if name is None else f"{name} ({node_id})"
+
+
+def _readable_columns(nodes: pa.Table) -> pa.Table:
+    return nodes.select([name for name in nodes.column_names if not _is_opaque(nodes[name].type)])
+
+
+def _described(nodes: pa.Table, rows: np.ndarray, name_column: str | None) -> list[dict[str, Any]]:
+    """The name, if there is a column of names, and the columns of these nodes, as JSON."""
+    described = []
+    for cells in nodes.take(pa.array(rows)).to_pylist():
+        columns = {column: _as_json(value) for column, value in cells.items() if column not in ("id", name_column)}
+        name = {} if name_column is None else {"name": _as_json(cells[name_column])}
+        described.append(name | ({"columns": columns} if columns else {}))
+    return described
+
+
+def _is_opaque(kind: pa.DataType) -> bool:
+    """Vectors and bytes say nothing to a reader."""
+    return pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+def _as_json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value if _is_plain(value) else str(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and np.isfinite(value))
+
+
+def _row_of(text: np.ndarray, ids: np.ndarray, names: pa.ChunkedArray | None, wanted: str) -> int:
+    """The row of an id or name. Ids are compared as ``text``, because a command line has only text."""
+    rows = np.flatnonzero(text == wanted)
+    if not len(rows) and names is not None:
+        rows = _rows_named(names, wanted)
+    if len(rows) > 1:
+        some = first_few([f"{names[int(row)]} ({text[row]})" for row in rows[:5]], 5)  # type: ignore[index]
+        raise UserError(f"{len(rows):,} nodes have {wanted!r} in their name; pass an id: {some}.")
+    if len(rows):
+        return int(rows[0])
+    if names is None and ids.dtype.kind in "iu":
+        raise UserError(f"Unknown node {wanted!r}; the ids range from {ids.min()} to {ids.max()}.")
+    known = [] if names is None else [str(name) for name in names.drop_null().to_pylist()]
+    raise unknown("node", wanted, [*text, *known])
+
+
+def _rows_named(names: pa.ChunkedArray, wanted: str) -> np.ndarray:
+    """The rows whose name is this text, else those whose name contains it; case is ignored."""
+    lowered = pc.utf8_lower(names).fill_null("")
+    for matches in (pc.equal(lowered, wanted.lower()), pc.match_substring(lowered, wanted.lower())):
+        rows = np.flatnonzero(matches.to_numpy())
+        if len(rows):
+            break
     return rows

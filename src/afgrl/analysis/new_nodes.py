@@ -60,6 +60,8 @@ def embed_new_nodes(
         message(sentence)
     if alone and n_nearest and not new.graph.n_edges:
         new = load_files(path, replace(options, knn_graph=n_nearest), fitted=table_encoder)
+    if new.ingested is not None and new.ingested.numbered:
+        return new.graph.ids, _embed_numbered(run, trained, new, device, None if alone else n_nearest)
     n_known = len(set(as_text(new.graph.ids)) & set(as_text(trained.graph.ids)))
     if alone or path.suffix in WITHOUT_IDS or not (n_nearest or n_known):
         return new.graph.ids, embed_dataset(run, new, device)
@@ -71,3 +73,13 @@ def embed_new_nodes(
     joined, own = join_graphs(trained, new, n_neighbors=None if new.graph.n_edges else n_nearest)
     vectors = embed_dataset(run, joined, device)
     return joined.graph.ids[own], vectors[torch.from_numpy(own).to(vectors.device)]
+
+
+def _embed_numbered(run: Run, trained: Dataset, new: Dataset, device: torch.device, n_nearest: int | None) -> Tensor:
+    """The vectors of nodes whose ids are row numbers, which say nothing about the training graph. If that is a
+    nearest-neighbor graph, they are linked to it under other names."""
+    if not n_nearest or new.graph.n_edges:
+        return embed_dataset(run, new, device)
+    names = np.array([f"{new.name}, row {number}" for number in new.graph.ids], dtype=object)
+    joined, own = join_graphs(trained, replace(new, graph=replace(new.graph, ids=names)), n_neighbors=n_nearest)
+    return embed_dataset(run, joined, device)[torch.from_numpy(own).to(device)]

@@ -19,7 +19,7 @@ Map = Annotated[str, typer.Option("--map", help="2-D projection: tsne or pca.")]
 @command
 def search(
     run_path: RunPath,
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Ids of nodes.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Ids or names of nodes.")],
     k: Annotated[int, typer.Option("-k", help="Number of neighbors.")] = 10,
     index: Annotated[bool, typer.Option("--index", help="Use an approximate index; built at first use.")] = False,
     as_json: Json = False,
@@ -33,7 +33,7 @@ def search(
         print(json.dumps(found))
     else:
         for name, neighbors in found.items():
-            stdout.print(tables.neighbors(name, neighbors))
+            stdout.print(tables.neighbors(found.titles[name], neighbors))
     if index:
         message(f"Found with an approximate index ({found.algorithm}); its recall is {found.recall:.1%}.")
 

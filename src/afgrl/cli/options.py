@@ -42,9 +42,13 @@ Source = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Name of a dataset, folder of tables, or file with a graph.")
 ]
 
-# How to read a user's own files, where a guess would be wrong: field of ReadOptions → option.
+# How to read a user's own files, where a guess would be wrong: field of ReadOptions → option; no_default_na is the
+# opposite of keep_default_na.
 READ_OPTIONS: dict[str, Any] = {
-    "id": Annotated[str | None, typer.Option("--id", help="Column with the ids of the nodes.")],
+    "id": Annotated[str | None, typer.Option("--id", help="Column with the ids of the nodes; none: number the rows.")],
+    "name": Annotated[
+        str | None, typer.Option("--name", help="Column with names, shown beside the ids and searchable; or none.")
+    ],
     "source": Annotated[str | None, typer.Option("--source-column", help="Column with one end of each edge.")],
     "target": Annotated[str | None, typer.Option("--target-column", help="Column with the other end of each edge.")],
     "label": Annotated[str | None, typer.Option("--label", help="Label column, never used in training; or none.")],
@@ -60,6 +64,12 @@ READ_OPTIONS: dict[str, Any] = {
         int | None, typer.Option("--knn-graph", min=1, help="Create edges to this many nearest nodes by features.")
     ],
     "encoding": Annotated[str | None, typer.Option("--encoding", help="Encoding of text files; default utf-8.")],
+    "na_values": Annotated[
+        list[str] | None, typer.Option("--na-values", help="One more word that means a missing value; repeatable.")
+    ],
+    "no_default_na": Annotated[
+        bool | None, typer.Option("--no-default-na", help="NA, NULL and the like are values, not missing.")
+    ],
 }
 
 
@@ -87,5 +97,7 @@ def _read_options(given: dict[str, Any]) -> Any:
     from afgrl.data.tables.options import ReadOptions
     from afgrl.runs.spec import absolute_source
 
+    keep_default_na = not given.pop("no_default_na")
     paths = {name: given[name] and absolute_source(given[name]) for name in ("nodes", "text_model")}
-    return ReadOptions(**given | paths | {"columns": tuple(given["columns"] or ())})
+    several = {name: tuple(given[name] or ()) for name in ("columns", "na_values")}
+    return ReadOptions(**given | paths | several, keep_default_na=keep_default_na)

@@ -67,12 +67,30 @@ def catalog(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+MAX_COLUMNS, MAX_CELL = 4, 18  # of the nodes beside a similarity
+
+
 def neighbors(name: str, found: list[dict[str, Any]]) -> Table:
-    table = _table("id", right=["similarity"])
+    """Similar nodes with their names and their first columns."""
+    has_names = any("name" in neighbor for neighbor in found)
+    every = list(found[0].get("columns", {})) if found else []
+    columns = every[:MAX_COLUMNS]
+    table = _table("id", *(["name"] if has_names else []), right=["similarity"])
+    for column in columns:
+        table.add_column(Text(_shortened(column)))
     table.title = _title(f"most similar to {name}")
     for neighbor in found:
-        table.add_row(Text(str(neighbor["id"])), f"{neighbor['similarity']:.4f}")
+        names = [Text(_shortened(neighbor["name"], 40))] if has_names else []
+        cells = [Text(_shortened(neighbor["columns"][column])) for column in columns]
+        table.add_row(Text(str(neighbor["id"])), *names, f"{neighbor['similarity']:.4f}", *cells)
+    if len(every) > len(columns):
+        table.caption = f"Columns not shown: {len(every) - len(columns)}; --json lists all."
     return table
+
+
+def _shortened(value: Any, most: int = MAX_CELL) -> str:
+    shown = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def clusters(answer: dict[str, Any]) -> Table:
@@ -83,9 +101,14 @@ def clusters(answer: dict[str, Any]) -> Table:
     table.caption = f"{answer['k']} clusters of the {answer['clustered']}; number chosen by: {answer['criterion']}."
     for row in answer["clusters"]:
         typical = [f"{'' if item['here'] > item['elsewhere'] else '−'}{item['name']}" for item in row["features"][:4]]
-        central = [str(name) for name in row["closest"][:3]]
+        names = row.get("closest_names", row["closest"])
+        central = [_with_name(*node) for node in zip(row["closest"], names, strict=True)][:3]
         table.add_row(str(row["cluster"]), f"{row['size']:,}", Text(", ".join(typical)), Text(", ".join(central)))
     return table
+
+
+def _with_name(node_id: Any, name: Any) -> str:
+    return str(node_id) if str(name) == str(node_id) else f"{name} ({node_id})"
 
 
 def bench(answer: dict[str, Any]) -> list[Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.frames import dataset_from_frames
 from afgrl.data.networkx_tables import dataset_from_networkx
 from afgrl.data.tables.encode import Fitted
-from afgrl.data.tables.options import ReadOptions
+from afgrl.data.tables.options import ReadOptions, column_assignments
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 
@@ -67,20 +68,22 @@ def from_scipy(adjacency: Any, features: Any, *, ids: Any = None, directed: bool
 def from_pandas(
     nodes: pd.DataFrame, edges: pd.DataFrame, *, id: str | None = None, source: str | None = None,
     target: str | None = None, label: str | None = None, weight: str | None = None,
-    columns: dict[str, str] | None = None, text_model: str | None = None, like: Graph | Fitted = None,
+    columns: dict[str, str] | None = None, text_model: str | None = None, na_values: Sequence[str] = (),
+    keep_default_na: bool = True, like: Graph | Fitted = None,
 ) -> Graph:  # fmt: skip
     """From tables of nodes and edges, read as `afgrl fit` reads files: column roles that are not given are guessed,
     numbers are standardized, categories are one-hot encoded, text becomes TF-IDF. A label column is ignored.
 
     ``columns`` sets column types: ``{"zip": "category", "remarks": "ignore"}``. ``text_model`` is the folder of a
-    sentence-transformers model, which embeds text instead of TF-IDF. If no column identifies the nodes, the
-    index of ``nodes`` does. ``like`` is an earlier graph made from tables, or its ``table_encoder``: its means,
-    categories and words are used again. Fixes and warnings of the ingest report become Python warnings.
+    sentence-transformers model, which embeds text instead of TF-IDF. If no column identifies the nodes, the index of
+    ``nodes`` does; ``id="none"`` numbers the rows. ``na_values`` and ``keep_default_na`` say which words mean a missing
+    value, as in pandas. ``like`` is an earlier graph made from tables, or its ``table_encoder``: its means, categories
+    and words are used again. Fixes and warnings of the ingest report become Python warnings.
     """
-    types = tuple(f"{name}={column_type}" for name, column_type in (columns or {}).items())
     options = ReadOptions(
-        id=id, source=source, target=target, label=label, weight=weight, columns=types, text_model=text_model
-    )
+        id=id, source=source, target=target, label=label, weight=weight, columns=column_assignments(columns),
+        text_model=text_model, na_values=tuple(na_values), keep_default_na=keep_default_na,
+    )  # fmt: skip
     return _with_warnings(dataset_from_frames(nodes, edges, options, _table_encoder_of(like)))
 
 

@@ -133,6 +133,8 @@ def _is_edge_table(file: Path, options: ReadOptions) -> bool:
         return False
     if EDGE_FILES.search(file.stem):
         return True
+    if options.knn_graph is not None:  # asked for because there are no edges
+        return False
     return looks_like_edges(read_table(file, encoding=options.encoding, edges=True).slice(0, 1), options)
 
 

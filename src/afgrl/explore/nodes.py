@@ -36,6 +36,7 @@ class Nodes:
 
     ids: list[str]
     lowercase_ids: list[str]
+    lowercase_names: list[str]  # empty if the nodes have no names
     rows: dict[str, int]  # id → row
     unit: Tensor  # [n, d] float32, rows of length 1
     vectors: np.ndarray  # [n, d] float32
@@ -47,15 +48,20 @@ class Nodes:
         ids = [str(node_id) for node_id in stored_ids.tolist()]
         rows = {node_id: row for row, node_id in enumerate(ids)}
         unit = F.normalize(torch.from_numpy(vectors))
-        return cls(ids, [node_id.lower() for node_id in ids], rows, unit, vectors, node_table(run))
+        stored_names = run.names()
+        names = [] if stored_names is None else pc.utf8_lower(stored_names[1]).fill_null("").to_pylist()
+        return cls(ids, [node_id.lower() for node_id in ids], names, rows, unit, vectors, node_table(run))
 
 
 def search_ids(nodes: Nodes, text: str, limit: int) -> list[str]:
-    """Ids that equal the text, then ids that start with it, then ids that contain it; case is ignored."""
+    """Ids of nodes whose id or name equals the text, then starts with it, then contains it; case is ignored."""
     wanted = text.lower()
-    containing = [row for row, node_id in enumerate(nodes.lowercase_ids) if wanted in node_id]
-    equal = [row for row in containing if nodes.lowercase_ids[row] == wanted]
-    starting = [row for row in containing if nodes.lowercase_ids[row].startswith(wanted)]
+    equal, starting, containing = list[int](), list[int](), list[int]()
+    for texts in (nodes.lowercase_ids, nodes.lowercase_names):
+        rows = [row for row, text in enumerate(texts) if wanted in text]
+        equal += [row for row in rows if texts[row] == wanted]
+        starting += [row for row in rows if texts[row].startswith(wanted)]
+        containing += rows
     return [nodes.ids[row] for row in dict.fromkeys(equal + starting + containing)][:limit]
 
 

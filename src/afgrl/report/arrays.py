@@ -16,6 +16,7 @@ from pyarrow import types
 Json = dict[str, Any]
 MAX_CELL_LENGTH = 500  # characters of a cell that the page stores
 MAX_EXACT_INTEGER = 2**53  # JavaScript represents integers up to this one exactly
+MAX_MILLISECONDS = 8.64e15  # JavaScript's dates end there
 MAX_SORTED_VALUES = 12  # categories with more values are ordered by frequency
 ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -33,8 +34,12 @@ def pack_ids(ids: np.ndarray) -> Json | list[str]:
 
 
 def pack_column(name: str, column: pa.ChunkedArray, *, role: str = "", category: bool = False) -> Json:
-    """A node column. A missing value is NaN among numbers, and the code ``len(values)`` among categories."""
+    """A node column. Dates and times are numbers, milliseconds since 1970, with a unit. A missing value is NaN among
+    numbers, and the code ``len(values)`` among categories."""
     head = {"name": name, "role": role}
+    if not category and (milliseconds := _milliseconds(column)) is not None:
+        unit = "date" if types.is_date(column.type) else "time"
+        return {**head, "kind": "number", "unit": unit, "numbers": pack_array(milliseconds)}
     if not category and _is_numeric(column):
         return {**head, "kind": "number", "numbers": pack_array(_numbers(column))}
     values, codes = _categories(as_strings(column))
@@ -74,6 +79,19 @@ def _is_numeric(column: pa.ChunkedArray) -> bool:
         low, high = pc.min_max(column).as_py().values()
         return low is None or max(-low, high) <= MAX_EXACT_INTEGER
     return types.is_floating(kind) or types.is_decimal(kind)
+
+
+def _milliseconds(column: pa.ChunkedArray) -> np.ndarray | None:
+    """Since 1970, NaN for missing dates: [n] float64. None for a column without dates or beyond those of JavaScript."""
+    if not (types.is_timestamp(column.type) or types.is_date(column.type)):
+        return None
+    try:
+        times = column.cast(pa.timestamp("s" if types.is_date(column.type) else column.type.unit))
+        values = times.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    except pa.ArrowInvalid:  # a date that milliseconds cannot represent
+        return None
+    milliseconds: np.ndarray = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return None if np.nanmax(np.abs(milliseconds), initial=0) > MAX_MILLISECONDS else milliseconds
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:

@@ -78,7 +78,7 @@ def node_table(run: Run) -> pa.Table:
 def _spec(spec: RunSpec) -> Json:
     """The spec without its settings, flat: ``evaluation.every``, ``read.id`` …; without unset options."""
     values: Json = {}
-    for name, value in asdict(spec).items():
+    for name, value in (asdict(spec) | {"read": spec.read.given}).items():
         if name != "settings":
             values |= (
                 {f"{name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {name: value}
@@ -87,12 +87,13 @@ def _spec(spec: RunSpec) -> Json:
 
 
 def _columns(run: Run) -> list[Json]:
-    table, label = node_table(run), run.data().get("label")
+    table, names = node_table(run), run.names()
+    roles = {run.data().get("label"): "label"} | ({names[0]: "name"} if names else {})
     has_clusters = run.clusters() is not None
     packed = []
     for position, name in enumerate(table.column_names[1:], start=1):
         is_cluster = has_clusters and position == table.num_columns - 1
-        role = "cluster" if is_cluster else "label" if name == label else ""
+        role = "cluster" if is_cluster else roles.get(name, "")
         if position <= MAX_COLUMNS or role:
             packed.append(pack_column(name, table.column(position), role=role, category=role != ""))
     return packed

@@ -51,6 +51,7 @@ def save_dataset(folder: Path, dataset: Dataset, *, with_features: bool = True) 
     inside = with_features and size <= MAX_FEATURE_BYTES
     write_graph(folder / GRAPH, dataset.graph, features if inside else {})
     data = describe_dataset(dataset) | {"label": label, "class_names": ingested.classes if ingested else None}
+    data |= {"id_column": ingested.id_column, "name_column": ingested.name_column} if ingested else {}
     data["directed"] = dataset.graph.directed
     data["features_fingerprint"] = None if inside else features_fingerprint(dataset.graph.x)
     write_json(folder / DATA, data)
@@ -76,7 +77,9 @@ def load_dataset(folder: Path, spec: RunSpec, data_dir: str | None = None) -> Da
     y, splits = load_labels(folder)
     with reading(folder / DATA):
         report = IngestReport.from_json(data["messages"])
-    ingested = Ingested(nodes, graph.n, data["label"], data["class_names"], report)
+    ingested = Ingested(
+        nodes, graph.n, data["label"], data["class_names"], report, data.get("id_column"), data.get("name_column")
+    )
     dataset = Dataset(data["name"], graph, y, splits, ingested)
     with reading(folder / TABLE_ENCODER):
         check(len(dataset.feature_names) == graph.n_features, "it does not describe the features of the graph")
@@ -120,6 +123,17 @@ def read_nodes(folder: Path) -> pa.Table:
 def read_data(folder: Path) -> dict[str, Any]:
     """What is known about the dataset: the answer of `afgrl check` and the label column; empty before it is saved."""
     return read_record(folder / DATA, **DATA_ENTRIES) if (folder / DATA).is_file() else {}
+
+
+def read_names(folder: Path) -> tuple[str, pa.ChunkedArray] | None:
+    """The column of names that are shown beside the ids, and the names as text; None without such a column."""
+    column = read_data(folder).get("name_column")
+    if column is None:
+        return None
+    nodes = read_nodes(folder)
+    with reading(folder / DATA):
+        check(column in nodes.column_names[1:], f"its entry 'name_column' cannot be {column!r}")
+        return column, nodes[column].cast(pa.string())
 
 
 def _table_encoder(file: Path) -> Any:

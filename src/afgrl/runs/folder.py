@@ -183,6 +183,10 @@ class Run:
         """``id`` and the user's columns, in the order of the vectors."""
         return dataset_files.read_nodes(self.path)
 
+    def names(self) -> tuple[str, pa.ChunkedArray] | None:
+        """The column of names shown beside the ids, and the names as text, in the order of the vectors."""
+        return dataset_files.read_names(self.path)
+
     # Training
 
     def append(self, name: str, record: dict[str, Any]) -> None:

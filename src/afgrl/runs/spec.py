@@ -20,7 +20,10 @@ from afgrl.errors import UserError
 from afgrl.methods import method_class
 
 # Command-line options of ReadOptions fields that have another name.
-OPTION_NAMES = {"columns": "--column", "source": "--source-column", "target": "--target-column"}
+OPTION_NAMES = {
+    "columns": "--column", "source": "--source-column", "target": "--target-column",
+    "keep_default_na": "--no-default-na",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class RunSpec:
         tables = {
             "run": own,
             "run.evaluation": asdict(self.evaluation),
-            "run.read": {name: value for name, value in asdict(self.read).items() if value not in (None, ())},
+            "run.read": self.read.given,
             "settings": dict(self.settings),
         }
         lines = []
@@ -99,7 +102,7 @@ class RunSpec:
         try:
             own = dict(tables["run"])
             evaluation, read = dict(own.pop("evaluation", {})), dict(own.pop("read", {}))
-            read |= {"columns": tuple(read["columns"])} if "columns" in read else {}
+            read |= {name: tuple(value) for name, value in read.items() if isinstance(value, list)}
             spec = cls(
                 **own, settings=tables.get("settings", {}), evaluation=EvaluationPlan(**evaluation),
                 read=ReadOptions(**read),
@@ -122,10 +125,10 @@ class RunSpec:
         words += ["--splits", self.splits] if self.splits != "auto" else []
         words += ["--undirected"] if self.directed is False else []
         words += ["--evaluate-every", self.evaluation.every] if self.evaluation.every else []
-        for name, value in asdict(self.read).items():
+        for name, value in self.read.given.items():
             option = OPTION_NAMES.get(name, "--" + name.replace("_", "-"))
             for item in value if isinstance(value, tuple) else [value]:
-                words += [option, item] if item is not None else []
+                words += [option] if isinstance(item, bool) else [option, item]
         if config is not None:
             words += ["--config", config]
         else:

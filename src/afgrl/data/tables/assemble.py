@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -19,9 +20,10 @@ from afgrl.data.tables.encode import Fitted, TableEncoder, TypedTableEncoder
 from afgrl.data.tables.features import encode_columns, given_features, nearest_neighbor_edges, structural_features
 from afgrl.data.tables.ids import ids_as_array
 from afgrl.data.tables.labels import encode_labels
-from afgrl.data.tables.nodes import read_nodes
+from afgrl.data.tables.nodes import NodeTable, read_nodes
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames, find_roles
+from afgrl.data.tables.typed_columns import with_types
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.ops.sparse.layout import compact_features
@@ -41,7 +43,7 @@ def dataset_from_tables(
         )
     feature_columns = fitted.columns if isinstance(fitted, TableEncoder) else ()
     id_column, end_columns = find_roles(nodes, edges, options, report, names, feature_columns=feature_columns)
-    table = read_nodes(nodes, id_column, features, options, report, names.nodes)
+    table = read_nodes(nodes, id_column, features, options, report, names.nodes, fitted)
     ends, weight = None, None
     if edges is not None and end_columns is not None:
         ends, weight = read_edges(edges, end_columns, table.ids, options, report, names.edges)
@@ -65,5 +67,15 @@ def dataset_from_tables(
         compact_features(x), torch.from_numpy(edge_index), ids, table_encoder=table_encoder,
         edge_weight=None if weight is None else torch.from_numpy(weight),
     )  # fmt: skip
-    node_columns = pa.table({"id": pa.array(ids)} | {column: columns[column] for column in columns.column_names})
-    return Dataset(name, graph, y, ingested=Ingested(node_columns, table.n_listed, table.label, classes, report))
+    ingested = Ingested(
+        _stored_columns(ids, columns, table, options), table.n_listed, table.label, classes, report,
+        id_column=id_column, name_column=table.name,
+    )  # fmt: skip
+    return Dataset(name, graph, y, ingested=ingested)
+
+
+def _stored_columns(ids: np.ndarray, columns: pa.Table, table: NodeTable, options: ReadOptions) -> pa.Table:
+    """The ids and the columns with their types; labels stay as they are written, as do columns given as text."""
+    as_text = [name for name, column_type in options.column_types.items() if column_type in ("category", "text")]
+    typed = with_types(columns, keep={table.label or "", *as_text})
+    return pa.table({"id": pa.array(ids)} | {name: typed[name] for name in typed.column_names})

@@ -76,3 +76,17 @@ def to_vectors(column: pa.ChunkedArray, name: str) -> np.ndarray:
 def _read_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
     numbers = pc.utf8_trim(trimmed_text(column), "[] \t\r\n")
     return pc.cast(pc.split_pattern_regex(numbers, r"\s*,\s*|\s+"), pa.list_(pa.float64()))
+
+
+def is_unique(column: pa.ChunkedArray) -> bool:
+    """Whether each row has another value. The first rows decide for most columns, and the others are not read."""
+    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type) or column.null_count:
+        return False
+    head = column.slice(0, 1000)
+    return len(head.unique()) == len(head) and len(column.unique()) == len(column)
+
+
+def mean_words(cells: pa.ChunkedArray) -> float:
+    """Words per filled cell, in the first 10,000."""
+    words = pc.list_value_length(pc.split_pattern_regex(cells.drop_null().slice(0, 10_000), r"\s+"))
+    return float(pc.mean(words).as_py() or 0)

@@ -12,12 +12,14 @@ from afgrl.errors import UserError
 
 # Compared in lower case; earlier names take precedence.
 ID_NAMES = ("id", "node_id", "nodeid", "node", "key", "uid", "uuid", "index", "name", "vertex")
+MAY_REPEAT = ("id", "node_id", "nodeid", "uid", "uuid")  # the id even if rows repeat; the others are if they do not
+DISPLAY_NAMES = ("name", "title", "label", "full_name", "fullname", "display_name", "displayname", "caption")
 SOURCE_NAMES = ("source", "src", "from", "u", "node1", "node_1", "id1", "id_1", "start", "head", "from_id", "source_id",
                 "citing")  # fmt: skip
 TARGET_NAMES = ("target", "dst", "to", "v", "node2", "node_2", "id2", "id_2", "end", "to_id", "target_id", "cited")
-LABEL_NAMES = ("label", "labels", "class", "y", "ground_truth")
+LABEL_NAMES = ("label", "labels", "class", "y", "ground_truth", "target")
 WEIGHT_NAMES = ("weight", "weights", "w")
-NO_COLUMN = "none"  # given for a label or weight: no column is one, whatever its name
+NO_COLUMN = "none"  # given for an id, name, label or weight: no column is one, whatever its name
 PANDAS_INDEX = "the index"  # name given to the index of a DataFrame
 NUMBERED = "column {}"  # name given to a column of a file without a header
 
@@ -37,9 +39,18 @@ def require_column(table: pa.Table, name: str, where: str) -> str:
 
 def chosen_column(table: pa.Table, given: str | None, names: tuple[str, ...], where: str) -> str | None:
     """The column given by the user, which may be none, else the one with a common name."""
-    if given == NO_COLUMN and NO_COLUMN not in table.column_names:
+    if is_declined(table, given):
         return None
     return require_column(table, given, where) if given else find_column(table, names)
+
+
+def is_declined(table: pa.Table, given: str | None) -> bool:
+    """Whether the user gave "none": no column has the role."""
+    return given == NO_COLUMN and NO_COLUMN not in table.column_names
+
+
+def is_called_id(name: str) -> bool:
+    return name.strip().lower().endswith("id")
 
 
 def is_unnamed(name: str) -> bool:

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport, first_few
 from afgrl.data.tables.column_names import NUMBERED, WEIGHT_NAMES, chosen_column, has_no_header, is_unnamed
-from afgrl.data.tables.ids import ids_as_text, without_missing_words
+from afgrl.data.tables.ids import ids_as_text
+from afgrl.data.tables.missing import missing_words, without_missing_words
 from afgrl.data.tables.numbers import detect_format, to_numbers
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames
@@ -31,7 +32,8 @@ def read_edges(
     """The ends of each valid edge, and the weights if the table has any: [e] float64."""
     weight_column = _weight_column(table, options, where)
     weight = None if weight_column is None else _weights(table[weight_column], weight_column, report, where)
-    ends = [without_missing_words(ids_as_text(table[column]), node_ids) for column in columns]
+    words = _words_that_are_no_ids(node_ids, options)
+    ends = [without_missing_words(ids_as_text(table[column]), words) for column in columns]
     complete = ~(ends[0].is_null().to_numpy() | ends[1].is_null().to_numpy())
     if not complete.all():
         first = (~complete).argmax() + 1
@@ -44,6 +46,15 @@ def read_edges(
         report.info(f"Ignored columns of {where}: {first_few(ignored)}.")
     ends_as_listed = _as_in_node_table(source, target, node_ids, report, where)
     return ends_as_listed, None if weight is None else weight[valid]
+
+
+def _words_that_are_no_ids(node_ids: pa.ChunkedArray | None, options: ReadOptions) -> list[str]:
+    """An id of the node table is never missing. Without one, any word may be an id, except those the user added."""
+    if node_ids is None:
+        return list(options.na_values)
+    words = pa.array(missing_words(options), pa.string())
+    unlisted = words.filter(pc.invert(pc.is_in(words, value_set=node_ids.combine_chunks())))
+    return [str(word) for word in unlisted.to_pylist()]
 
 
 def _weight_column(table: pa.Table, options: ReadOptions, where: str) -> str | None:

@@ -7,23 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport
-from afgrl.data.tables.cells import is_text_type, to_text
+from afgrl.data.tables.cells import to_text
 from afgrl.errors import UserError
 
-# Words for a missing value. A node may have one of them as its id: NA is Namibia.
-MISSING_WORDS = pa.array(["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"])
 
-
-def without_missing_words(column: pa.ChunkedArray, ids: pa.ChunkedArray | None = None) -> pa.ChunkedArray:
-    """The column with null for words that mean a missing value, except for words that are among ``ids``."""
-    if not is_text_type(column.type):
-        return column
-    words = MISSING_WORDS
-    if ids is not None:
-        words = words.filter(pc.invert(pc.is_in(words, value_set=ids.combine_chunks())))
-    text = to_text(column)
-    missing = pc.is_in(text, value_set=words)
-    return pc.if_else(missing, pa.scalar(None, pa.string()), text) if pc.any(missing).as_py() else column
+def row_numbers(n: int) -> pa.ChunkedArray:
+    """0…n-1, the ids of rows that no column identifies."""
+    return pa.chunked_array([pa.array(np.arange(n).astype(str))])
 
 
 def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -52,7 +42,8 @@ def drop_repeated_rows(
     if different is not None:
         raise UserError(
             f"Two different rows of {where} have the id {ids[int(different)].as_py()!r} (rows "
-            f"{first_of[different] + 1} and {different + 1}); ids must be unique."
+            f"{first_of[different] + 1} and {different + 1}); choose a column of unique values with --id, or --id none "
+            "to number the rows."
         )
     report.fixed(f"Repeated rows of {where}, dropped: {len(repeated):,}.")
     keep = pa.array(first_rows)  # sorted, because codes are numbered by first occurrence

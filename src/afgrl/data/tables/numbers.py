@@ -49,11 +49,18 @@ def to_numbers(column: pa.ChunkedArray, number_format: NumberFormat = "number") 
         if number_format == "boolean":
             column = pc.equal(pc.utf8_lower(text), "true")
         else:
-            column = pc.cast(_without_separators(text, number_format), pa.float64())
+            column = pc.cast(without_separators(text, number_format), pa.float64())
     elif is_date_type(column.type):
         column = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
     values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def has_fractions(column: pa.ChunkedArray) -> bool:
+    if not (is_text_type(column.type) or is_number_type(column.type)):
+        return False
+    values = to_numbers(column, detect_format(column)[0])
+    return bool((values[np.isfinite(values)] % 1 != 0).any())
 
 
 def report_unread_cells(
@@ -75,7 +82,7 @@ def report_unread_cells(
         )
 
 
-def _without_separators(text: pa.ChunkedArray, number_format: NumberFormat) -> pa.ChunkedArray:
+def without_separators(text: pa.ChunkedArray, number_format: NumberFormat) -> pa.ChunkedArray:
     if number_format == "thousands":
         return pc.replace_substring(text, ",", "")
     if number_format == "decimal_comma":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 from afgrl.errors import UserError, unknown
 
@@ -15,7 +15,8 @@ ColumnType = Literal["number", "category", "text", "ignore"]
 class ReadOptions:
     """How to read a user's files. An option that is None is inferred, and the ingest report says the result."""
 
-    id: str | None = None  # node table: the column of node ids
+    id: str | None = None  # node table: the column of node ids; "none": row numbers are the ids
+    name: str | None = None  # node table: the column of names shown beside the ids; "none": no names
     source: str | None = None  # edge table: the column of source nodes
     target: str | None = None  # edge table: the column of target nodes
     label: str | None = None  # node table: the label column, which training does not use; "none": no label
@@ -25,6 +26,14 @@ class ReadOptions:
     text_model: str | None = None  # folder of a sentence-transformers model that embeds text columns
     knn_graph: int | None = None  # for sources without edges: link each node to this many nearest neighbors
     encoding: str | None = None  # of text files; by default that of the byte order mark, or utf-8
+    na_values: tuple[str, ...] = ()  # more words that mean a missing value, as in pandas
+    keep_default_na: bool = True  # whether NA, NULL and the like mean a missing value, as in pandas
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
 
     def of_table(self, names: Collection[str], node_type: str) -> ReadOptions:
         """The options for one of several node tables: without columns that it does not have, and without the type in
@@ -45,3 +54,8 @@ class ReadOptions:
                 raise unknown("column type", column_type, get_args(ColumnType))
             types[name] = column_type  # type: ignore[assignment]
         return types
+
+
+def column_assignments(columns: Mapping[str, str] | None) -> tuple[str, ...]:
+    """``{"zip": "category"}`` as ``ReadOptions.columns`` has it."""
+    return tuple(f"{name}={column_type}" for name, column_type in (columns or {}).items())

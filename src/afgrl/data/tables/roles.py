@@ -1,34 +1,34 @@
 """Which column of the node table holds the ids, and which two of the edge table the ends of the edges.
 
-Common names decide. Where they leave it open, the values do: the ends of edges are ids of nodes.
+The values decide where there are edges: their ends are ids of nodes. Names and roles of columns decide the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport, first_few
-from afgrl.data.tables.cells import to_text
+from afgrl.data.tables.cells import is_unique
 from afgrl.data.tables.column_names import (
-    ID_NAMES,
     SOURCE_NAMES,
     TARGET_NAMES,
     find_column,
+    is_called_id,
+    is_declined,
     is_unnamed,
     require_column,
 )
-from afgrl.data.tables.ids import ids_as_text
-from afgrl.data.tables.numbers import detect_format, to_numbers
+from afgrl.data.tables.id_column import MAX_COLUMNS, IdCandidates, id_candidates
+from afgrl.data.tables.ids import ids_as_text, row_numbers
+from afgrl.data.tables.numbers import has_fractions
 from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError
 
-MAX_COLUMNS = 50  # columns whose values are compared,
-MAX_ROWS = 100_000  # in this many rows of the edge table
+MAX_ROWS = 100_000  # of the edge table whose values are compared with ids
 MIN_MATCH = 0.5  # share of the ends that are ids of nodes
 
 
@@ -54,26 +54,58 @@ def find_roles(
     nodes: pa.Table | None, edges: pa.Table | None, options: ReadOptions, report: IngestReport, names: TableNames,
     *, feature_columns: Collection[str] = (),
 ) -> tuple[str | None, tuple[str, str] | None]:  # fmt: skip
-    """The id column of the node table, and the source and target columns of the edge table. ``feature_columns`` are
-    known to be features, so none of them is the id."""
+    """The id column of the node table, None if row numbers are the ids, and the source and target columns of the edge
+    table. ``feature_columns`` are known to be features, so none of them is the id."""
     ends = None if edges is None else _ends_by_name(edges, options, names.edges)
     id_column = None
     if nodes is not None:
         sample = None if edges is None else edges.slice(0, MAX_ROWS)
-        given = None if options.id is None else require_column(nodes, options.id, names.nodes)
-        candidates = _possible_ids(nodes, feature_columns) if given is None else [given]
-        id_column, found = _best_match(nodes, sample, candidates, ends)
-        id_column = id_column if given is None else given
+        id_column, found = _find_id(nodes, sample, ends, options, report, names, feature_columns)
         ends = ends and ends.completed(found)
-        if id_column is None:
-            raise UserError(
-                f"No column of {names.nodes} has a different value in every row; choose the id column with --id: "
-                f"{first_few(nodes.column_names, 10)}."
-            )
-        report.info(f"Node ids: column {id_column!r} of {names.nodes}.")
     if edges is None or ends is None:
         return id_column, None
     return id_column, _complete_ends(edges, ends, report, names.edges)
+
+
+def _find_id(
+    nodes: pa.Table, edges: pa.Table | None, ends: Ends | None, options: ReadOptions, report: IngestReport,
+    names: TableNames, feature_columns: Collection[str],
+) -> tuple[str | None, list[str]]:  # fmt: skip
+    """The id column, None for row numbers, and the columns of the edges' ends if they were unknown."""
+    rows = {None: row_numbers(nodes.num_rows)}
+    if is_declined(nodes, options.id):
+        report.info(f"Node ids: row numbers of {names.nodes}, from 0.")
+        return None, _best_match(rows, edges, ends)[1]
+    if options.id is not None:
+        given = require_column(nodes, options.id, names.nodes)
+        report.info(f"Node ids: column {given!r} of {names.nodes}.")
+        return given, _best_match({given: nodes[given]}, edges, ends)[1]
+    candidates = id_candidates(nodes, feature_columns)
+    matched, found = _best_match({name: nodes[name] for name in candidates.in_order}, edges, ends)
+    if matched is None and edges is not None:
+        share, found_rows = _match(rows[None], edges, ends) if ends else (0.0, [])
+        if share < 1 and not candidates.identifying:
+            raise UserError(
+                f"No column of {names.nodes} has the ids that {names.edges} refers to; choose the id column with --id: "
+                f"{first_few(nodes.column_names, 10)}."
+            )
+        if share == 1:
+            _report_row_numbers(candidates, report, names.nodes)
+            return None, found_rows
+    chosen = matched or next(iter(candidates.identifying), None)
+    if chosen is None:
+        _report_row_numbers(candidates, report, names.nodes)
+    else:
+        second = next((name for name in candidates.identifying if name != chosen), None)
+        instead = "" if second is None else f"; next best: {second!r} (choose with --id)"
+        report.info(f"Node ids: column {chosen!r} of {names.nodes}{instead}.")
+    return chosen, found
+
+
+def _report_row_numbers(candidates: IdCandidates, report: IngestReport, where: str) -> None:
+    differing = first_few(candidates.measurements)
+    but = f" ({differing}: all different, but neither names nor codes)" if differing else ""
+    report.info(f"Node ids: row numbers of {where}, from 0; --id chooses a column{but}.")
 
 
 def _ends_by_name(table: pa.Table, options: ReadOptions, where: str) -> Ends:
@@ -94,40 +126,21 @@ def _complete_ends(table: pa.Table, ends: Ends, report: IngestReport, where: str
     return source, target
 
 
-def _possible_ids(table: pa.Table, feature_columns: Collection[str]) -> Iterator[str]:
-    """Columns that may be the id, in this order: common names; columns without repetition, those that end in "id"
-    first; columns that end in "id" but repeat values; unnamed columns."""
-    common = [name for name in (find_column(table, (known,)) for known in ID_NAMES) if name is not None]
-    common = [name for name in common if name not in feature_columns]
-    yield from common  # usually the first one matches, and no other column is read
-    flat = (name for name in table.column_names if not pa.types.is_nested(table[name].type))
-    rest = [name for name in flat if name not in common and name not in feature_columns]
-    unique = [name for name in rest[:MAX_COLUMNS] if _is_unique(table[name])]
-    called_id = [name for name in rest if _is_called_id(name)][:MAX_COLUMNS]
-    order = [*(name for name in called_id if name in unique), *unique, *called_id]
-    yield from sorted(dict.fromkeys(order), key=is_unnamed)  # a stable sort
-
-
 def _best_match(
-    nodes: pa.Table, edges: pa.Table | None, candidates: Iterable[str], ends: Ends | None
-) -> tuple[str | None, list[str]]:
+    candidates: Mapping[Any, pa.ChunkedArray], edges: pa.Table | None, ends: Ends | None
+) -> tuple[Any, list[str]]:
     """The first candidate that contains most of the edges' ends, and the columns of these ends if they were unknown;
-    if no candidate matches, the first that can be an id."""
+    without a match, None."""
     best_share, best, best_ends = 0.0, None, list[str]()
-    first = None
-    for name in candidates:
-        if first is None and (name.strip().lower() in ID_NAMES or _is_unique(nodes[name])):
-            first = name
-        if edges is None or ends is None:
-            if first is not None:
-                break
-            continue
-        share, found = _match(nodes[name], edges, ends)
+    if edges is None or ends is None:
+        return best, best_ends
+    for name, column in candidates.items():
+        share, found = _match(column, edges, ends)
         if share > best_share:
             best_share, best, best_ends = share, name, found
         if best_share >= MIN_MATCH:
             break
-    return (first, []) if best is None else (best, best_ends)
+    return best, best_ends
 
 
 def _match(column: pa.ChunkedArray, edges: pa.Table, ends: Ends) -> tuple[float, list[str]]:
@@ -158,22 +171,7 @@ def _possible_ends(table: pa.Table) -> list[str]:
 def _first_ends(table: pa.Table, ends: Ends) -> list[str]:
     """The first columns that are not fractions and not a running number of the edges, if two are left."""
     possible = [name for name in _possible_ends(table) if name not in ends]
-    likely = [name for name in possible if not _has_fractions(table[name])]
-    if len(likely) > 2 and _is_called_id(likely[0]) and table.num_rows > 1 and _is_unique(table[likely[0]]):
+    likely = [name for name in possible if not has_fractions(table[name])]
+    if len(likely) > 2 and is_called_id(likely[0]) and table.num_rows > 1 and is_unique(table[likely[0]]):
         likely = likely[1:]
     return likely if len(likely) >= 2 else possible
-
-
-def _is_called_id(name: str) -> bool:
-    return name.strip().lower().endswith("id")
-
-
-def _has_fractions(column: pa.ChunkedArray) -> bool:
-    values = to_numbers(column, detect_format(column)[0])
-    return bool((values[np.isfinite(values)] % 1 != 0).any())
-
-
-def _is_unique(column: pa.ChunkedArray) -> bool:
-    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type) or column.null_count:
-        return False
-    return len(to_text(column).unique()) == len(column)

@@ -27,9 +27,10 @@ from afgrl.data.tables.node_types import TYPE_COLUMN, TypedEnds, TypedTables, fi
 from afgrl.data.tables.nodes import NodeTable, read_nodes
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames, find_roles
+from afgrl.data.tables.typed_columns import with_types
 from afgrl.data.tables.typed_features import encode_types
 from afgrl.data.tables.typed_ids import id_of_type, ids_of_types, resolved_end, shared_id
-from afgrl.data.tables.typed_labels import encode_label, merged_columns
+from afgrl.data.tables.typed_labels import NAME_COLUMN, encode_label, merged_columns
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.ops.sparse.layout import compact_features
@@ -75,13 +76,27 @@ def dataset_from_typed_tables(
         edge_weight=None if weight is None else torch.from_numpy(weight),
         table_encoder=TypedTableEncoder(encoders, typed_ids, structure),
     )  # fmt: skip
+    as_text = [column for column, kind in options.column_types.items() if kind in ("category", "text")]
+    columns = with_types(columns, keep={TYPE_COLUMN, NAME_COLUMN, label or "", *as_text})
     columns = pa.table({"id": pa.array(node_ids)} | {column: columns[column] for column in columns.column_names})
-    return Dataset(name, graph, y, ingested=Ingested(columns, n_listed, label, classes, report))
+    id_columns = [table.id_column for table in nodes.values()]
+    ingested = Ingested(
+        columns, n_listed, label, classes, report,
+        id_column=None if None in id_columns else ", ".join(dict.fromkeys(map(str, id_columns))),
+        name_column=NAME_COLUMN if NAME_COLUMN in columns.column_names else None,
+    )  # fmt: skip
+    return Dataset(name, graph, y, ingested=ingested)
 
 
 def _check_given_columns(tables: TypedTables, options: ReadOptions) -> None:
     """A column given by the user must be in one of the tables."""
-    roles = ((options.id, "node"), (options.source, "edge"), (options.target, "edge"), (options.weight, "edge"))
+    roles = (
+        (options.id, "node"),
+        (options.name, "node"),
+        (options.source, "edge"),
+        (options.target, "edge"),
+        (options.weight, "edge"),
+    )
     for given, kind in roles:
         parts = (tables.nodes if kind == "node" else tables.edges).values()
         if given not in (None, NO_COLUMN) and not any(given in table.column_names for table in parts):
@@ -96,7 +111,8 @@ def _read_nodes(
     label = options.label if options.label in (None, NO_COLUMN, *table.column_names) else NO_COLUMN
     features = fitted.types[node_type].columns if fitted else ()
     given = options.id if options.id in (NO_COLUMN, *table.column_names) else own_id_column(table, node_type)
-    own = replace(options, id=given, label=NO_COLUMN if label == TYPE_COLUMN else label)
+    name = options.name if options.name in (NO_COLUMN, *table.column_names) else None
+    own = replace(options, id=given, name=name, label=NO_COLUMN if label == TYPE_COLUMN else label)
     if given is None:  # the values of the edges tell
         cells = [
             ids_as_text(tables.edges[edge_table][column])
@@ -109,7 +125,7 @@ def _read_nodes(
         id_column, _ = find_roles(table, sample, own, IngestReport(), TableNames(where), feature_columns=features)
         own = replace(own, id=id_column)
     id_column, _ = find_roles(table, None, own, report, TableNames(where), feature_columns=features)
-    return read_nodes(table, id_column, None, own, report, where)
+    return read_nodes(table, id_column, None, own, report, where, fitted.types[node_type] if fitted else None)
 
 
 def _read_edges(

@@ -55,7 +55,7 @@ function clusterCard(run, cluster) {
     .map((feature) => [truncate(feature.name, 28), short(feature.here), short(feature.elsewhere)]);
   const nodes = (cluster.closest ?? [])
     .slice(0, MAX_CARD_NODES)
-    .map((id) => button(truncate(String(id), 24), { class: "chip" }, () => chooseNode(String(id))));
+    .map((id) => button(truncate(labelOfId([run], String(id)), 24), { class: "chip" }, () => chooseNode(String(id))));
   const showLabel = `Show cluster ${cluster.cluster} in the projection`;
   return make(
     "article",

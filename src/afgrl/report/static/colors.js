@@ -53,7 +53,8 @@ function scaleColor(fraction) {
 function colorBy(runs, columnName) {
   const columns = runs.map((run) => columnNamed(run, columnName));
   if (!columns.some(Boolean)) return colorUniformly(runs);
-  const numeric = columns.every((column) => !column || column.kind === "number");
+  const { unit } = columns.find(Boolean);
+  const numeric = columns.every((column) => !column || (column.kind === "number" && column.unit === unit));
   return numeric ? colorNumbers(runs, columns) : colorCategories(runs, columns);
 }
 
@@ -113,7 +114,9 @@ function colorNumbers(runs, columns) {
       return Math.round(Math.min(Math.max((number - low) / (high - low || 1), 0), 1) * (SCALE_STEPS - 1));
     });
   });
-  return { kind: "number", entries: [], colors: [...colors, MISSING_COLOR], bins, low, high, clippedLow, clippedHigh };
+  const { unit } = columns.find(Boolean); // of dates and times
+  const scale = { low, high, clippedLow, clippedHigh, unit };
+  return { kind: "number", entries: [], colors: [...colors, MISSING_COLOR], bins, ...scale };
 }
 
 function scaleRange(arrays) {

@@ -21,7 +21,7 @@ function decodeArray(packed) {
 
 // `index` is the position of the run in the page.
 function decodeRun(raw, index) {
-  return {
+  const run = {
     ...raw,
     index,
     x: decodeArray(raw.projection.x),
@@ -33,8 +33,11 @@ function decodeRun(raw, index) {
       index: decodeArray(raw.neighbors.index),
       similarity: decodeArray(raw.neighbors.similarity),
     },
+    nameColumn: null, // the column of names shown beside the ids, set below
     rows: null, // id → row, built by rowOf
   };
+  run.nameColumn = run.columns.find(({ role }) => role === "name") ?? null;
+  return run;
 }
 
 function decodeColumn(raw) {
@@ -46,9 +49,31 @@ function decodeColumn(raw) {
 function cellText(column, row) {
   if (column.kind === "number") {
     const number = column.numbers[row];
-    return Number.isNaN(number) ? null : formatNumber(number);
+    return Number.isNaN(number) ? null : formatQuantity(number, column.unit);
   }
   return column.values[column.codes[row]] ?? null;
+}
+
+// A number, or a date or time given in milliseconds since 1970.
+function formatQuantity(number, unit) {
+  if (!unit || !Number.isFinite(number)) return formatNumber(number);
+  const [day, time] = new Date(number).toISOString().split("T");
+  return unit === "date" ? day : `${day} ${time.slice(0, time.startsWith("00", 6) ? 5 : 8)}`;
+}
+
+function nodeName(run, row) {
+  return run.nameColumn && cellText(run.nameColumn, row);
+}
+
+// The name of a node beside its id, or its id.
+function nodeLabel(run, row) {
+  const name = nodeName(run, row);
+  return name === null ? run.ids[row] : `${name} · ${run.ids[row]}`;
+}
+
+function labelOfId(runs, id) {
+  const run = runs.find((candidate) => rowOf(candidate, id) !== undefined);
+  return run ? nodeLabel(run, rowOf(run, id)) : id;
 }
 
 function columnNamed(run, name) {
@@ -61,18 +86,25 @@ function rowOf(run, id) {
   return run.rows.get(id);
 }
 
-// Ids that equal the text, then ids that start with it, then ids that contain it; case is ignored.
+// Ids of nodes whose id or name equals the text, then starts with it, then contains it; case is ignored.
 function searchIds(run, text) {
   const wanted = text.toLowerCase();
   const [equal, starting, containing] = [[], [], []];
-  for (const id of run.ids) {
-    const at = id.toLowerCase().indexOf(wanted);
-    if (at < 0) continue;
-    const matches = at > 0 ? containing : id.length > wanted.length ? starting : equal;
-    if (matches.length < MAX_SUGGESTIONS) matches.push(id);
+  const groups = [equal, starting, containing, []];
+  for (let row = 0; row < run.n; row++) {
+    const ofName = matchGroup(nodeName(run, row) ?? "", wanted);
+    const matches = groups[Math.min(matchGroup(run.ids[row], wanted), ofName)];
+    if (matches.length < MAX_SUGGESTIONS) matches.push(run.ids[row]);
     if (starting.length === MAX_SUGGESTIONS && equal.length) break;
   }
   return [...equal, ...starting, ...containing].slice(0, MAX_SUGGESTIONS);
+}
+
+// 0: equal, 1: starts with the wanted text, 2: contains it, 3: does not.
+function matchGroup(text, wanted) {
+  const at = text.toLowerCase().indexOf(wanted);
+  if (at < 0) return 3;
+  return at > 0 ? 2 : text.length > wanted.length ? 1 : 0;
 }
 
 function storedNeighbors(run, row) {

@@ -2,6 +2,7 @@
 // What only the explorer has: filters, and the selection with its export.
 
 const MAX_LISTED_IDS = 200; // of a selection
+const LAST_MILLISECOND = 86_399_999; // of a day
 const MAX_LISTED_VALUES = 200; // of a category filter
 
 // The cookie has the token now; without it in the address, a copied address or a screenshot does not reveal it.
@@ -62,17 +63,18 @@ function rangeFilter(column, setFilter) {
   }
   const input = (bound, limit) =>
     make("input", {
-      type: "number",
+      type: column.unit ? "date" : "number",
       step: "any",
       placeholder: formatNumber(limit),
+      title: column.unit ? formatQuantity(limit, column.unit) : null,
       "aria-label": `${column.name} ${bound}`,
     });
   const from = input("at least", min),
     to = input("at most", max);
   const onChange = () => {
     const isSet = from.value !== "" || to.value !== "";
-    const low = from.value === "" ? min : Number(from.value),
-      high = to.value === "" ? max : Number(to.value);
+    const low = from.value === "" ? min : from.valueAsNumber,
+      high = to.value === "" ? max : to.valueAsNumber + (column.unit ? LAST_MILLISECOND : 0);
     setFilter(column, isSet && { column, low, high });
   };
   from.addEventListener("change", onChange);
@@ -123,9 +125,9 @@ function selectionPanel(run) {
     summary.textContent = selected ? selectionText(selected.length) : noSelectionText(visible.length);
     clearButton.hidden = !selected;
     exportButton.disabled = !rows.length;
-    const chip = (id) => button(truncate(id, 30), { class: "chip" }, () => chooseNode(id));
+    const chip = (row) => button(truncate(nodeLabel(run, row), 30), { class: "chip" }, () => chooseNode(run.ids[row]));
     const listed = (selected ?? []).slice(0, MAX_LISTED_IDS);
-    list.replaceChildren(...listed.map((row) => make("li", {}, chip(run.ids[row]))));
+    list.replaceChildren(...listed.map((row) => make("li", {}, chip(row))));
     result.textContent = "";
   };
   const vectorsLabel = make("label", {}, withVectors, "with vectors");

@@ -15,11 +15,11 @@ function colorChoices() {
   return [...names.map((name) => [name, truncate(name, 40)]), ["", "nothing"]];
 }
 
-// The label if there is one, else the cluster, else the first column.
+// The label if there is one, else the cluster, else the first column that is not the name.
 function defaultColor() {
   const columns = page.runs.flatMap((run) => run.columns);
   const withRole = (role) => columns.find((column) => column.role === role);
-  return (withRole("label") ?? withRole("cluster") ?? columns[0])?.name ?? "";
+  return (withRole("label") ?? withRole("cluster") ?? columns.find(({ role }) => role !== "name"))?.name ?? "";
 }
 
 function renderLegend() {
@@ -33,8 +33,8 @@ function renderLegend() {
 function scaleLegend(coloring) {
   const bar = make("span", { class: "scale", "aria-hidden": "true" });
   bar.style.background = `linear-gradient(to right, ${SCALE.join(",")})`;
-  const low = (coloring.clippedLow ? "≤ " : "") + formatNumber(coloring.low),
-    high = (coloring.clippedHigh ? "≥ " : "") + formatNumber(coloring.high);
+  const low = (coloring.clippedLow ? "≤ " : "") + formatQuantity(coloring.low, coloring.unit),
+    high = (coloring.clippedHigh ? "≥ " : "") + formatQuantity(coloring.high, coloring.unit);
   return [make("span", {}, low), bar, make("span", {}, high)];
 }
 

@@ -26,7 +26,7 @@ function renderNode(matches) {
   if (first < 0) return byId("node").replaceChildren(...hint());
   const common = commonNeighbors(matches);
   byId("node").replaceChildren(
-    make("h3", { class: "name" }, truncate(page.chosen, 200)),
+    nodeHeading(page.runs[first], matches[first].row),
     columnList(page.runs[first], matches[first].row),
     make(
       "h3",
@@ -37,6 +37,13 @@ function renderNode(matches) {
     ...matches.flatMap((match, index) => neighborsInRun(page.runs[index], match, common)),
     common.size ? make("p", { class: "note" }, `Bold: among the nearest in every run (${common.size}).`) : "",
   );
+}
+
+// The name with the id beside it, or the id.
+function nodeHeading(run, row) {
+  const name = nodeName(run, row);
+  const id = name === null ? [] : [make("span", { class: "note" }, truncate(run.ids[row], 60))];
+  return make("h3", { class: "name" }, truncate(name ?? run.ids[row], 200), ...id);
 }
 
 function hint() {
@@ -90,11 +97,11 @@ function neighborItem(run, { row, similarity }, common) {
     button(
       [
         colorDot(page.coloring.colors[page.coloring.bins[run.index][row]]),
-        make("span", { class: "id" }, truncate(id, 40)),
+        make("span", { class: "id" }, truncate(nodeLabel(run, row), 40)),
         make("span", { class: "column-value" }, truncate((column && cellText(column, row)) ?? "", 20)),
         make("span", { class: "similarity" }, similarity.toFixed(4)),
       ],
-      { class: "neighbor", title: truncate(id, 200) },
+      { class: "neighbor", title: truncate(nodeLabel(run, row), 200) },
       () => chooseNode(id),
     ),
   );

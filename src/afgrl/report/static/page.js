@@ -42,7 +42,8 @@ async function start() {
 function renderProjection() {
   const { runs } = page;
   byId("projection-note").textContent = projectionNote(runs[0].projection.name);
-  byId("search").append(...searchBox(suggestIds, chooseNode));
+  const what = runs.some((run) => run.nameColumn) ? "id or name" : "id";
+  byId("search").append(...searchBox(suggestIds, chooseNode, what, (id) => labelOfId(runs, id)));
   byId("color").append(...colorChoices().map(([value, text]) => make("option", { value }, text)));
   byId("color").addEventListener("change", (event) => recolor(event.target.value));
   page.plots = runs.map(addPlot);

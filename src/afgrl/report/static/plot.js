@@ -121,7 +121,7 @@ function markNodes(plot, row, neighbors) {
   plot.marks = neighbors.map((neighbor) => ring(neighbor.row, "near", size + 6));
   if (row !== null) {
     plot.marks.push(ring(row, "chosen", size + 12));
-    plot.marks.push({ at: row, element: make("span", { class: "tag" }, truncate(plot.run.ids[row], 30)) });
+    plot.marks.push({ at: row, element: make("span", { class: "tag" }, truncate(nodeName(plot.run, row) ?? plot.run.ids[row], 30)) });
   }
   plot.overlay.replaceChildren(...plot.marks.map((mark) => mark.element));
   placeMarks(plot);
@@ -180,7 +180,7 @@ function showTooltip(run, row, pointer) {
     const text = cellText(column, row);
     return text === null ? [] : [make("dt", {}, truncate(column.name, 24)), make("dd", {}, truncate(text, 60))];
   });
-  tooltip.replaceChildren(make("strong", {}, truncate(run.ids[row], 60)), make("dl", {}, cells));
+  tooltip.replaceChildren(make("strong", {}, truncate(nodeLabel(run, row), 60)), make("dl", {}, cells));
   tooltip.hidden = false;
   const { width, height } = tooltip.getBoundingClientRect();
   const left = pointer.clientX + 16 + width > window.innerWidth ? pointer.clientX - width - 16 : pointer.clientX + 16;

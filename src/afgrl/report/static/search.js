@@ -1,13 +1,14 @@
 "use strict";
 // The search box: a combobox with a list of suggested ids. Arrow keys move, Enter chooses, Escape closes.
 
-function searchBox(suggest, onChoose) {
-  const list = make("ul", { id: "suggestions", role: "listbox", "aria-label": "Ids", hidden: true });
+// `what` is "id", or "id or name"; `label(id)` is the text of a suggestion.
+function searchBox(suggest, onChoose, what, label) {
+  const list = make("ul", { id: "suggestions", role: "listbox", "aria-label": "Nodes", hidden: true });
   const input = make("input", {
     type: "search",
     id: "search-box",
-    placeholder: "Find a node by its id",
-    "aria-label": "Find a node by its id",
+    placeholder: `Find a node by its ${what}`,
+    "aria-label": `Find a node by its ${what}`,
     role: "combobox",
     "aria-expanded": "false",
     "aria-controls": "suggestions",
@@ -36,8 +37,8 @@ function searchBox(suggest, onChoose) {
   const show = (ids) => {
     state.ids = ids;
     state.active = -1;
-    const options = ids.map((id, index) => suggestion(id, index, chooseId));
-    list.replaceChildren(...(ids.length ? options : [make("li", { class: "none" }, "No id contains this text.")]));
+    const options = ids.map((id, index) => suggestion(id, label(id), index, chooseId));
+    list.replaceChildren(...(ids.length ? options : [make("li", { class: "none" }, `No ${what} contains this text.`)]));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
   };
@@ -68,11 +69,11 @@ function searchBox(suggest, onChoose) {
   return [input, list];
 }
 
-function suggestion(id, index, chooseId) {
+function suggestion(id, text, index, chooseId) {
   const onPress = (event) => {
     event.preventDefault(); // keeps the focus in the input, whose blur would close the list
     chooseId(id);
   };
   const attributes = { id: `suggestion-${index}`, role: "option", "aria-selected": "false", mousedown: onPress };
-  return make("li", attributes, truncate(id));
+  return make("li", attributes, truncate(text));
 }
