@@ -12,6 +12,8 @@ from torch.nn import functional as F
 
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
+from afgrl.analysis.node_names import node_names
+from afgrl.analysis.traits import traits_of
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
 from afgrl.evaluate.readout import N_DIRECTIONS
@@ -48,7 +50,14 @@ def cluster_run(
         "clustered": PLAIN if plain else READOUT,
         "criterion": clustering.criterion,
         "tried": [{"k": number, "value": round(value, 6)} for number, value in clustering.tried],
-        "clusters": describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names),
+        "clusters": describe_clusters(
+            clustering.labels,
+            vectors,
+            ids,
+            traits_of(dataset),
+            dataset.graph.edge_index.numpy(),
+            node_names(dataset.graph),
+        ),
     }
     run.save_clusters(ids, clustering.labels, description)
     return description

@@ -76,15 +76,14 @@ def neighbors(name: str, found: list[dict[str, Any]]) -> Table:
 
 
 def clusters(answer: dict[str, Any]) -> Table:
-    """Each cluster with its size, its distinctive features and its most central nodes."""
+    """Each cluster with its size, its name and its most central nodes."""
     table = _table("cluster", right=["nodes"])
-    table.add_column("features above average, or below (−)")
+    table.add_column("what distinguishes it")
     table.add_column("most central nodes")
     table.caption = f"{answer['k']} clusters of the {answer['clustered']}; number chosen by: {answer['criterion']}."
     for row in answer["clusters"]:
-        typical = [f"{'' if item['here'] > item['elsewhere'] else '−'}{item['name']}" for item in row["features"][:4]]
         central = [str(name) for name in row["closest"][:3]]
-        table.add_row(str(row["cluster"]), f"{row['size']:,}", Text(", ".join(typical)), Text(", ".join(central)))
+        table.add_row(str(row["cluster"]), f"{row['size']:,}", Text(row["name"]), Text(", ".join(central)))
     return table
 
 
