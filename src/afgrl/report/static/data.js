@@ -33,8 +33,17 @@ function decodeRun(raw, index) {
       index: decodeArray(raw.neighbors.index),
       similarity: decodeArray(raw.neighbors.similarity),
     },
+    facts: raw.facts && {
+      edges: decodeLists(raw.facts.edges),
+      words: decodeLists(raw.facts.words),
+      names: raw.facts.names,
+    },
     rows: null, // id → row, built by rowOf
   };
+}
+
+function decodeLists(raw) {
+  return { starts: decodeArray(raw.starts), values: decodeArray(raw.values), full: decodeArray(raw.full) };
 }
 
 function decodeColumn(raw) {
@@ -53,6 +62,11 @@ function cellText(column, row) {
 
 function columnNamed(run, name) {
   return run.columns.find((column) => column.name === name);
+}
+
+// The text by which a node is shown. Every part of the page takes it from here.
+function nodeLabel(run, row) {
+  return run.ids[row];
 }
 
 // The row of an id, or undefined.
@@ -83,15 +97,26 @@ function storedNeighbors(run, row) {
   }));
 }
 
-// A report answers from its own payload, the explorer from its server.
+// What a node can have in common with others: {degree, edges: rows, words: texts}.
+function storedFacts(run, row) {
+  const { edges, words, names } = run.facts;
+  const list = ({ starts, values }) => Array.from(values.subarray(starts[row], starts[row + 1]));
+  return { degree: edges.full[row], edges: list(edges), words: list(words).map((code) => names[code]) };
+}
+
+// A report answers from its own payload, the explorer from its server. `node` returns {facts, neighbors}; each neighbor
+// has its row, similarity and facts.
 const STORED_SOURCE = {
   search: async (run, text) => searchIds(run, text),
-  nearest: async (run, row) => storedNeighbors(run, row),
+  node: async (run, row) => ({
+    facts: storedFacts(run, row),
+    neighbors: storedNeighbors(run, row).map((found) => ({ ...found, facts: storedFacts(run, found.row) })),
+  }),
 };
 
 const SERVER_SOURCE = {
   search: async (run, text) => (await fetchJson("/api/search", { text })).ids,
-  nearest: async (run, row, k) => (await fetchJson("/api/neighbors", { id: run.ids[row], k })).neighbors,
+  node: (run, row, k) => fetchJson("/api/neighbors", { id: run.ids[row], k }),
 };
 
 async function fetchJson(path, parameters = {}) {
