@@ -14,8 +14,14 @@ ROWS = sp.csr_array(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 1]], dtype=n
 
 @pytest.mark.parametrize(
     ("max_entries", "lists"),
-    [(None, [[2, 1, 0], [1, 0], [3, 0]]), (7, [[2, 1, 0], [1, 0], [3, 0]]), (6, [[2, 1], [1, 0], [3, 0]]), (3, [[2], [1], [3]]), (2, [[], [], []])],
-)  # fmt: skip
+    [
+        (None, [[2, 1, 0], [1, 0], [3, 0]]),
+        (7, [[2, 1, 0], [1, 0], [3, 0]]),
+        (6, [[2, 1], [1, 0], [3, 0]]),
+        (3, [[2], [1], [3]]),
+        (2, [[], [], []]),
+    ],
+)
 def test_lists_are_cut_to_one_length_and_keep_the_rarest(max_entries, lists):
     found = Lists.rarest_first(ROWS, max_entries)
     assert [found.of(row) for row in range(3)] == lists

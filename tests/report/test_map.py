@@ -134,12 +134,12 @@ def test_the_edges_of_a_chosen_node_are_lines_to_its_neighbors(visit, story):
     assert page.locator(".lines line").count() == 2
 
 
-def test_a_neighbor_says_what_is_alike_and_what_differs(visit, story):
+def test_a_neighbor_says_what_is_shared_and_what_differs(visit, story):
     page = visit(story.as_uri())
     search_node(page, "Ann")
     bob = page.locator(".neighbors li", has_text="Bob").inner_text()
-    alike, different = (line for line in bob.split("\n") if line.startswith(("Alike", "Different")))
-    assert alike == "Alike: 1 shared neighbor (Carl) · town Oslo · age 31 and 32 · feature 1"
+    shared, different = (line for line in bob.split("\n") if line.startswith(("Shared", "Different")))
+    assert shared == "Shared: 1 shared neighbor (Carl) · town Oslo · age 31 and 32 · feature 1"
     assert different == "Different: pay 10.5 and 99.5"
     eve = page.locator(".neighbors li", has_text="Eve").inner_text()
     assert "linked by an edge" in eve

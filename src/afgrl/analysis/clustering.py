@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
-from afgrl.analysis.node_names import node_names
+from afgrl.analysis.node_label import node_labels
 from afgrl.analysis.traits import traits_of
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
@@ -56,7 +56,7 @@ def cluster_run(
             ids,
             traits_of(dataset),
             dataset.graph.edge_index.numpy(),
-            node_names(dataset.graph),
+            node_labels(dataset.graph),
         ),
     }
     run.save_clusters(ids, clustering.labels, description)

@@ -67,6 +67,6 @@ class NodeFacts:
 
 
 def _longest(lengths: np.ndarray, max_entries: int) -> int:
-    """The largest length, at most ``MAX_LISTED``, at which cut lists have at most ``max_entries`` entries in all."""
+    """The largest length, at most ``MAX_LISTED``, at which cut lists have at most ``max_entries`` entries in total."""
     totals = [int(np.minimum(lengths, longest).sum()) for longest in range(MAX_LISTED + 1)]
     return int(np.searchsorted(totals, max_entries, side="right")) - 1

@@ -1,24 +1,24 @@
 "use strict";
 // Why two nodes are similar, and what differs, in the terms of the user's own columns, words and edges.
 
-const MAX_ALIKE = 3; // columns named for a pair of nodes
+const MAX_SHARED = 3; // columns named for a pair of nodes
 const MAX_DIFFERENT = 2;
 const MAX_NAMED = 3; // shared words, and shared neighbors
-// A column is alike if at most this share of the other nodes is as close to the node as its neighbor; a different one if
+// A column is shared if at most this share of the other nodes is as close to the node as its neighbor; a different one if
 // at least the last share is.
-const ALIKE = { category: 0.6, number: 0.25 };
+const CLOSE = { category: 0.6, number: 0.25 };
 const FAR = 0.6;
 const MAX_COMPARED = 20_000; // rows; of larger runs every second, third … row
 
-// {alike, different}: lists of texts.
+// {shared, different}: lists of texts.
 function explainPair(run, row, facts, other) {
   const compared = run.columns.flatMap((column) => compareCells(run, column, row, other.row) ?? []);
-  const alike = compared.filter(({ share, kind }) => share <= ALIKE[kind]).sort((a, b) => a.share - b.share);
+  const close = compared.filter(({ share, kind }) => share <= CLOSE[kind]).sort((a, b) => a.share - b.share);
   const different = compared.filter(({ share }) => share >= FAR).sort((a, b) => b.share - a.share);
   return {
-    alike: [
+    shared: [
       ...linkTexts(run, row, facts, other),
-      ...alike.slice(0, MAX_ALIKE).map(({ text }) => text),
+      ...close.slice(0, MAX_SHARED).map(({ text }) => text),
       ...wordTexts(facts, other.facts),
     ],
     different: different.slice(0, MAX_DIFFERENT).map(({ text }) => text),
@@ -32,14 +32,14 @@ function compareCells(run, column, row, other) {
   if (own === null || others === null || column.role === "cluster") return null;
   const name = truncate(column.name, 40);
   const text = own === others ? own : `${truncate(own, 40)} and ${truncate(others, 40)}`;
-  const said = (share) => ({ kind: column.kind, share, text: `${name} ${truncate(text, 90)}` });
+  const comparison = (share) => ({ kind: column.kind, share, text: `${name} ${truncate(text, 90)}` });
   if (column.kind === "number") {
     const { numbers } = column;
     const distance = Math.abs(numbers[row] - numbers[other]);
-    return said(shareOfOthers(run, row, (i) => Math.abs(numbers[i] - numbers[row]) <= distance));
+    return comparison(shareOfOthers(run, row, (i) => Math.abs(numbers[i] - numbers[row]) <= distance));
   }
   if (column.values.length > Math.max(2, run.n / 2)) return null;
-  return said(own === others ? shareOfOthers(run, row, (i) => column.codes[i] === column.codes[row]) : 1);
+  return comparison(own === others ? shareOfOthers(run, row, (i) => column.codes[i] === column.codes[row]) : 1);
 }
 
 function shareOfOthers(run, row, isAsClose) {

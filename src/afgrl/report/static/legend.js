@@ -33,7 +33,7 @@ function renderLegend() {
   byId("legend").replaceChildren(...showAll, ...(entries.length > MANY_ENTRIES ? allOrNone() : []), ...entries);
 }
 
-// With many groups, hiding all but a few one by one would take too long.
+// With many groups, hiding most of them one by one would take too long.
 function allOrNone() {
   const setAll = (hidden) => () => {
     page.hiddenBins = new Set(hidden ? page.coloring.entries.keys() : []);

@@ -102,7 +102,7 @@ function neighborItem(run, match, neighbor, common) {
   const { row, similarity } = neighbor;
   const id = run.ids[row];
   const column = columnNamed(run, page.color);
-  const { alike, different } = explainPair(run, match.row, match.facts, neighbor);
+  const { shared, different } = explainPair(run, match.row, match.facts, neighbor);
   const reason = (heading, texts) =>
     texts.length ? make("p", { class: "reason" }, make("b", {}, `${heading}: `), texts.join(" · ")) : null;
   return make(
@@ -118,7 +118,7 @@ function neighborItem(run, match, neighbor, common) {
       { class: "neighbor", title: truncate(id, 200) },
       () => chooseNode(id),
     ),
-    reason("Alike", alike),
+    reason("Shared", shared),
     reason("Different", different),
   );
 }
