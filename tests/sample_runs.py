@@ -98,7 +98,7 @@ def clusters(names, group):
             "size": int((group == number).sum()),
             "features": [{"name": f"word {number}", "here": 0.9, "elsewhere": 0.1, "texts": ["90 %", "10 %"]}],
             "edges": {"inside": 0, "total": 120},
-            "center": names[group == number][-1],
+            "center": (names[group == number].tolist() or [None])[-1],
             "closest": names[group == number][:5].tolist(),
         }
         for number in range(len(REGIONS))
