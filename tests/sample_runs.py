@@ -109,8 +109,11 @@ def clusters(names, group):
     cards = [
         {
             "cluster": number,
+            "name": f"mostly {REGIONS[number]}, “word {number}” in 90 % against 10 %",
             "size": int((group == number).sum()),
-            "features": [{"name": f"word {number}", "here": 0.9, "elsewhere": 0.1}],
+            "features": [{"name": f"word {number}", "here": 0.9, "elsewhere": 0.1, "texts": ["90 %", "10 %"]}],
+            "edges": {"inside": 0, "total": 120},
+            "center": (names[group == number].tolist() or [None])[-1],
             "closest": names[group == number][:5].tolist(),
         }
         for number in range(len(REGIONS))

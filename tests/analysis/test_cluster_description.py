@@ -6,6 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from afgrl.analysis.cluster_description import describe_clusters
+from afgrl.analysis.traits import given_traits
 from afgrl.csr import csr_from_scipy
 from afgrl.errors import UserError
 
@@ -16,9 +17,10 @@ DIRECTIONS = np.array([[1, 0], [1, 0.1], [1, 0.5], [0, 1], [0.1, 1]], dtype=np.f
 def describe(labels, features, names=None, vectors=None, ids=None):
     n = len(labels)
     vectors = np.ones((n, 2), dtype=np.float32) if vectors is None else vectors
-    return describe_clusters(
-        np.asarray(labels, np.int32), vectors, np.arange(n) if ids is None else ids, features, names
-    )
+    ids = np.arange(n) if ids is None else ids
+    ring = np.stack([np.arange(n), np.roll(np.arange(n), 1)])
+    edges = np.concatenate([ring, ring[::-1]], axis=1)
+    return describe_clusters(np.asarray(labels, np.int32), vectors, ids, given_traits(features, names), edges)
 
 
 def listed_features(clusters, number):
@@ -36,9 +38,10 @@ def test_a_description_by_hand():
     assert [cluster["size"] for cluster in clusters] == [3, 2]
     assert [cluster["cluster"] for cluster in clusters] == [0, 1]
     assert clusters[0]["closest"] == ["b", "a", "c"]  # the mean direction is (1, 0.18)
-    # Lower means of dense features are distinctive too.
-    dense = describe(LABELS, torch.from_numpy(x), names, DIRECTIONS, ids)
+    # Lower means of measured features are distinctive too; binary ones are the same, dense or sparse.
+    dense = describe(LABELS, torch.from_numpy(3 * x), names, DIRECTIONS, ids)
     assert {name for name, *_ in listed_features(dense, 0)} == {"here", "mostly", "there"}
+    assert describe(LABELS, torch.from_numpy(x), names, DIRECTIONS, ids) == clusters
 
 
 def test_features_are_ordered_by_standardized_difference():
@@ -55,15 +58,14 @@ def test_features_are_ordered_by_standardized_difference():
         assert (inside, outside) == pytest.approx((here[:, j].mean(), others[:, j].mean()), abs=1e-6)
 
 
-def test_sparse_and_dense_features_have_the_same_means():
+def test_of_sparse_features_the_share_of_nodes_is_described_and_not_their_values():
     draw = np.random.default_rng(1)
-    x = (draw.random((200, 30)) < 0.2) * draw.random((200, 30))
+    x = (draw.random((200, 30)) < 0.2) * draw.random((200, 30))  # such as TF-IDF
     labels = draw.integers(0, 4, 200)
     x[labels == 2, 3] += 1
-    dense = listed_features(describe(labels, torch.from_numpy(x).float()), 2)
-    sparse = listed_features(describe(labels, csr_from_scipy(sp.csr_array(x))), 2)
-    assert dense[0] == pytest.approx(sparse[0])
-    assert sparse[0][0] == "feature 3"
+    name, here, elsewhere = listed_features(describe(labels, csr_from_scipy(sp.csr_array(x))), 2)[0]
+    assert (name, here) == ("feature 3", 1.0)
+    assert elsewhere == pytest.approx((x[labels != 2, 3] > 0).mean(), abs=1e-6)
 
 
 def test_rare_words_rank_below_common_ones():

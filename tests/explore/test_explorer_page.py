@@ -36,6 +36,18 @@ def test_search_and_number_of_neighbors(visit, address):
     assert page.locator(".neighbor").count() == 25
 
 
+def test_a_chosen_node_shows_its_edges_and_the_reasons_of_similarity(visit, address):
+    page = visit(with_token(address))
+    click_node(page, "node-008")
+    assert page.locator(".lines line").count() == 2
+    assert page.get_by_role("list", name="Linked nodes").get_by_role("button").all_inner_texts() == [
+        "node-007", "node-009",
+    ]  # fmt: skip
+    assert "region north" in page.locator(".neighbors li").first.inner_text()
+    page.get_by_role("list", name="Linked nodes").get_by_role("button", name="node-009").press("Enter")
+    page.wait_for_function("() => page.chosen === 'node-009'")
+
+
 def test_an_export_has_the_filtered_nodes(visit, address, tmp_path):
     page = visit(with_token(address))
     page.click("#filters summary:has-text('region')")

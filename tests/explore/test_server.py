@@ -44,6 +44,13 @@ def test_neighbors_are_exact(client, run, k):
     assert all(ids[row["row"]] == row["id"] != "node-005" for row in found)
 
 
+def test_the_node_and_its_neighbors_have_their_edges(client):
+    answer = client.get("/api/neighbors", params={"id": "node-005", "k": 2}).json()
+    assert answer["facts"] == {"degree": 2, "edges": [4, 6], "words": []}  # a ring
+    for found in answer["neighbors"]:
+        assert set(found["facts"]["edges"]) == {(found["row"] - 1) % 240, (found["row"] + 1) % 240}
+
+
 def test_k_larger_than_the_graph_returns_all_other_nodes(tmp_path):
     with running_explorer(make_run(tmp_path / "run", 3)) as small:
         assert len(client_of(small).get("/api/neighbors?id=node-000&k=50").json()["neighbors"]) == 2

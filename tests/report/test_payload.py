@@ -31,6 +31,17 @@ def test_neighbors_are_exact(run):
     assert np.abs(np.take_along_axis(cosine, index.astype(int), 1) - expected).max() < 1e-5  # float32
 
 
+def test_the_lists_of_edges_and_words_are_bounded(run, monkeypatch):
+    packed = payload_of(run, neighbors=True)["facts"]["edges"]
+    starts, values = unpacked(packed["starts"]), unpacked(packed["values"])
+    assert sorted(values[starts[5] : starts[6]]) == [4, 6]  # a ring
+    monkeypatch.setattr(payload, "MAX_ENTRIES", 300)
+    packed = payload_of(run, neighbors=True)["facts"]["edges"]
+    assert len(unpacked(packed["values"])) == 240
+    assert unpacked(packed["full"]).tolist() == [2] * 240
+    assert payload_of(run)["facts"] is None  # the explorer's server has them
+
+
 def test_a_single_node_has_no_neighbors(tmp_path):
     packed = payload_of(bare_run(tmp_path / "run", np.ones((1, 3))), neighbors=True)["neighbors"]
     assert packed["k"] == 0

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
+from afgrl.analysis.traits import traits_of
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
@@ -44,7 +45,8 @@ def cluster_run(
     dataset = run.dataset(data_dir)
     adjacency = None if plain else gcn_norm(dataset.graph)
     clustering = cluster_vectors(vectors, k, seed, adjacency=adjacency)
-    clusters = describe_clusters(clustering.labels, vectors, ids, dataset.graph.x, dataset.feature_names)
+    edges, names = dataset.graph.edge_index.numpy(), dataset.node_names
+    clusters = describe_clusters(clustering.labels, vectors, ids, traits_of(dataset), edges, names)
     _add_names(clusters, ids, dataset)
     description = {
         "k": clustering.k,

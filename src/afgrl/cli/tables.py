@@ -94,16 +94,15 @@ def _shortened(value: Any, most: int = MAX_CELL) -> str:
 
 
 def clusters(answer: dict[str, Any]) -> Table:
-    """Each cluster with its size, its distinctive features and its most central nodes."""
+    """Each cluster with its size, its name and its most central nodes."""
     table = _table("cluster", right=["nodes"])
-    table.add_column("features above average, or below (−)")
+    table.add_column("what distinguishes it")
     table.add_column("most central nodes")
     table.caption = f"{answer['k']} clusters of the {answer['clustered']}; number chosen by: {answer['criterion']}."
     for row in answer["clusters"]:
-        typical = [f"{'' if item['here'] > item['elsewhere'] else '−'}{item['name']}" for item in row["features"][:4]]
         names = row.get("closest_names", row["closest"])
         central = [_with_name(*node) for node in zip(row["closest"], names, strict=True)][:3]
-        table.add_row(str(row["cluster"]), f"{row['size']:,}", Text(", ".join(typical)), Text(", ".join(central)))
+        table.add_row(str(row["cluster"]), f"{row['size']:,}", Text(row["name"]), Text(", ".join(central)))
     return table
 
 

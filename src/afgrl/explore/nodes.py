@@ -16,6 +16,7 @@ from pyarrow import csv, types
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.analysis.node_facts import NodeFacts
 from afgrl.errors import UserError, unknown
 from afgrl.report.arrays import as_strings
 from afgrl.report.payload import node_table
@@ -41,6 +42,7 @@ class Nodes:
     unit: Tensor  # [n, d] float32, rows of length 1
     vectors: np.ndarray  # [n, d] float32
     table: pa.Table  # id, the user's columns, the cluster
+    facts: NodeFacts
 
     @classmethod
     def from_run(cls, run: Run) -> Nodes:
@@ -50,7 +52,8 @@ class Nodes:
         unit = F.normalize(torch.from_numpy(vectors))
         stored_names = run.names()
         names = [] if stored_names is None else pc.utf8_lower(stored_names[1]).fill_null("").to_pylist()
-        return cls(ids, [node_id.lower() for node_id in ids], names, rows, unit, vectors, node_table(run))
+        lowered, facts = [node_id.lower() for node_id in ids], NodeFacts.of_run(run)
+        return cls(ids, lowered, names, rows, unit, vectors, node_table(run), facts)
 
 
 def search_ids(nodes: Nodes, text: str, limit: int) -> list[str]:
@@ -65,8 +68,11 @@ def search_ids(nodes: Nodes, text: str, limit: int) -> list[str]:
     return [nodes.ids[row] for row in dict.fromkeys(equal + starting + containing)][:limit]
 
 
-def nearest_nodes(nodes: Nodes, node_id: str, k: int) -> list[dict[str, Any]]:
-    """The ``k`` nodes nearest to one by cosine similarity, without the node itself; all others if there are fewer."""
+def node_and_nearest(nodes: Nodes, node_id: str, k: int) -> dict[str, Any]:
+    """The ``k`` nodes nearest to one by cosine similarity, without the node itself; all others if there are fewer.
+
+    The node and each neighbor come with their edges and words, which tell what they have in common.
+    """
     row = nodes.rows.get(node_id)
     if row is None:
         raise UnknownNode(f"Unknown node {node_id[:MAX_QUOTED]!r}.")
@@ -74,7 +80,20 @@ def nearest_nodes(nodes: Nodes, node_id: str, k: int) -> list[dict[str, Any]]:
     similarity[row] = -torch.inf
     found = torch.topk(similarity, min(k, len(nodes.ids) - 1))
     pairs = zip(found.indices.tolist(), found.values.tolist(), strict=True)
-    return [{"row": other, "id": nodes.ids[other], "similarity": round(value, 6)} for other, value in pairs]
+    neighbors = [
+        {"row": other, "id": nodes.ids[other], "similarity": round(value, 6), "facts": _facts_of(nodes, other)}
+        for other, value in pairs
+    ]
+    return {"id": node_id, "facts": _facts_of(nodes, row), "neighbors": neighbors}
+
+
+def _facts_of(nodes: Nodes, row: int) -> dict[str, Any]:
+    facts = nodes.facts
+    return {
+        "degree": int(facts.edges.full[row]),
+        "edges": facts.edges.of(row),
+        "words": [facts.names[code] for code in facts.words.of(row)],
+    }
 
 
 def export_rows(

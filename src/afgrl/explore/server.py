@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from afgrl.explore.access import MAX_TOKEN, PAGE
 from afgrl.explore.answers import EXPORT, Application, add_error_handlers, guarded
-from afgrl.explore.nodes import MAX_QUOTED, Format, Nodes, export_rows, nearest_nodes, search_ids
+from afgrl.explore.nodes import MAX_QUOTED, Format, Nodes, export_rows, node_and_nearest, search_ids
 from afgrl.report.arrays import safe_json
 from afgrl.report.page import SCRIPTS, STYLES, asset, served_page
 from afgrl.report.payload import display_names, run_payload
@@ -90,7 +90,7 @@ def build_app(run: Run, token: str | None, projection: str, message: Callable[[s
 
     @app.get("/api/neighbors")
     def neighbors(query: Annotated[NeighborParameters, Query()]) -> Response:
-        return JSONResponse({"id": query.id, "neighbors": nearest_nodes(nodes, query.id, query.k)})
+        return JSONResponse(node_and_nearest(nodes, query.id, query.k))
 
     @app.post(EXPORT)
     async def export(request: Request, _: Annotated[Parameters, Query()]) -> Response:

@@ -30,7 +30,7 @@ def pack_array(values: np.ndarray) -> Json:
 
 def pack_ids(ids: np.ndarray) -> Json | list[str]:
     integers = ids.dtype.kind in "iu" and (not len(ids) or max(-int(ids.min()), int(ids.max())) <= MAX_EXACT_INTEGER)
-    return pack_array(_smallest_type(ids)) if integers else [str(node_id) for node_id in ids.tolist()]
+    return pack_array(smallest_type(ids)) if integers else [str(node_id) for node_id in ids.tolist()]
 
 
 def pack_column(name: str, column: pa.ChunkedArray, *, role: str = "", category: bool = False) -> Json:
@@ -44,7 +44,7 @@ def pack_column(name: str, column: pa.ChunkedArray, *, role: str = "", category:
         return {**head, "kind": "number", "numbers": pack_array(_numbers(column))}
     values, codes = _categories(as_strings(column))
     short = [value if len(value) <= MAX_CELL_LENGTH else value[:MAX_CELL_LENGTH] + "…" for value in values]
-    return {**head, "kind": "category", "values": short, "codes": pack_array(_smallest_type(codes))}
+    return {**head, "kind": "category", "values": short, "codes": pack_array(smallest_type(codes))}
 
 
 def safe_json(value: Any) -> str:
@@ -96,7 +96,7 @@ def _milliseconds(column: pa.ChunkedArray) -> np.ndarray | None:
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     if types.is_integer(column.type) and column.null_count == 0:
-        return _smallest_type(column.to_numpy())
+        return smallest_type(column.to_numpy())
     values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     values = np.where(np.isfinite(values), values, np.nan)
     with np.errstate(over="ignore"):
@@ -129,7 +129,7 @@ def _natural_key(value: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]
 
 
-def _smallest_type(integers: np.ndarray) -> np.ndarray:
+def smallest_type(integers: np.ndarray) -> np.ndarray:
     """Integers in the smallest type that holds them and that JavaScript has a typed array for."""
     low, high = (int(integers.min()), int(integers.max())) if len(integers) else (0, 0)
     for kind in (np.uint8, np.uint16, np.int32):

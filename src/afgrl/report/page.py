@@ -17,8 +17,9 @@ from afgrl.runs.folder import Run
 
 # In loading order.
 SCRIPTS = (
-    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colors.js", "charts.js", "plot.js", "touch.js", "search.js",
-    "node.js", "legend.js", "sections.js", "training.js", "scores.js", "clusters.js", "explorer.js", "page.js",
+    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colors.js", "charts.js", "labels.js", "plot.js", "touch.js",
+    "search.js", "explain.js", "node.js", "legend.js", "sections.js", "training.js", "scores.js", "clusters.js",
+    "explorer.js", "page.js",
 )  # fmt: skip
 STYLES = ("page.css",)
 

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from afgrl.analysis.node_facts import Lists, NodeFacts
 from afgrl.analysis.projection import project_run
 from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.report.arrays import Json, pack_array, pack_column, pack_ids
+from afgrl.report.arrays import Json, pack_array, pack_column, pack_ids, smallest_type
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 
@@ -24,11 +25,13 @@ CHARTED = (
     ("classification", "accuracy"), ("clustering", "nmi"), ("clustering-readout", "nmi"), ("similarity", "sim@10"),
 )  # fmt: skip
 MAX_COLUMNS = 60  # of the user's columns; with a thousand the page would be large and hard to use
+MAX_ENTRIES = 1_000_000  # edges of a report, each seen from both ends, and as many words; longer lists are cut
 SIMILARITY_SCALE = 32767  # similarities are sent as int16: cosine times this
 
 
 def run_payload(run: Run, name: str, projection: str, message: Callable[[str], Any], *, neighbors: bool) -> Json:
-    """Everything the page needs; ``neighbors`` adds the nearest nodes of every node. Complexity of that: O(n²·d)."""
+    """Everything the page needs; ``neighbors`` adds the nearest nodes of every node and what they have in common.
+    Complexity of that: O(n²·d)."""
     ids, vectors = run.embedding()
     points = project_run(run, projection, message)
     spec = run.spec()
@@ -48,6 +51,20 @@ def run_payload(run: Run, name: str, projection: str, message: Callable[[str], A
         "ids": pack_ids(ids),
         "columns": _columns(run),
         "neighbors": _neighbors(vectors, message) if neighbors else None,
+        "facts": _facts(run) if neighbors else None,
+    }
+
+
+def _facts(run: Run) -> Json:
+    facts = NodeFacts.of_run(run, MAX_ENTRIES)
+    return {"edges": _lists(facts.edges), "words": _lists(facts.words), "names": facts.names}
+
+
+def _lists(lists: Lists) -> Json:
+    return {
+        "starts": pack_array(lists.starts.astype(np.int32)),
+        "values": pack_array(smallest_type(lists.values)),
+        "full": pack_array(smallest_type(lists.full)),
     }
 
 

@@ -18,13 +18,14 @@ function clusterContent(run) {
   const chosen =
     tried.length > 1 ? `${k} clusters; this number was chosen by ${criterion}.` : `${plural(k, "cluster")}.`;
   const of = clustered ? ` k-means on the ${clustered}.` : "";
-  const explanation = "Each card lists the features that distinguish the cluster most, and its most central nodes.";
+  const explanation =
+    "Each card lists what distinguishes the cluster most, as means and shares of nodes here and elsewhere.";
   return [
     make("p", { class: "note" }, `${chosen}${of} ${explanation}`),
     make(
       "div",
       { class: "cards" },
-      clusters.map((cluster) => clusterCard(run, cluster)),
+      clusters.map((cluster) => renderCard(run, cluster)),
     ),
     tried.length > 1
       ? make(
@@ -48,26 +49,32 @@ function criterionChart(run) {
   return lineChart(`${criterion} by number of clusters`, [line], "clusters", plotlyText(criterion));
 }
 
-function clusterCard(run, cluster) {
-  const short = (number) => formatNumber(Number(Number(number).toPrecision(3)));
-  const features = (cluster.features ?? [])
-    .slice(0, MAX_CARD_FEATURES)
-    .map((feature) => [truncate(feature.name, 28), short(feature.here), short(feature.elsewhere)]);
+function renderCard(run, cluster) {
+  const { edges = { total: 0 } } = cluster;
+  const features = (cluster.features ?? []).slice(0, MAX_CARD_FEATURES).map((feature) => [feature.name, ...meanTexts(feature)]);
   const nodes = (cluster.closest ?? [])
     .slice(0, MAX_CARD_NODES)
-    .map((id) => button(truncate(labelOfId([run], String(id)), 24), { class: "chip" }, () => chooseNode(String(id))));
+    .map((id) => button(truncate(labelOfId([run], String(id)), 60), { class: "chip" }, () => chooseNode(String(id))));
   const showLabel = `Show cluster ${cluster.cluster} in the projection`;
+  const inside = edges.total ? `, ${formatCount(edges.inside)} of ${plural(edges.total, "edge")} inside` : "";
+  const mark = groupMark(clusterColumn(run)?.values.indexOf(String(cluster.cluster)) ?? 0);
   return make(
     "article",
     { class: "card" },
     make(
       "h3",
       {},
-      `Cluster ${cluster.cluster}`,
-      make("span", { class: "note" }, plural(cluster.size, "node")),
+      colorDot(mark.color, mark.marker),
+      make("span", {}, cluster.name ?? `Cluster ${cluster.cluster}`),
       button("Show", { class: "link", "aria-label": showLabel }, () => isolateCluster(run, String(cluster.cluster))),
     ),
-    features.length ? table(["feature", "mean here", "mean elsewhere"], features, (index) => index > 0) : null,
+    make("p", { class: "note" }, `Cluster ${cluster.cluster}: ${plural(cluster.size, "node")}${inside}.`),
+    features.length ? table(["", "here", "elsewhere"], features, (index) => index > 0) : null,
     nodes.length ? make("p", { class: "chips" }, make("span", { class: "note" }, "Central nodes: "), nodes) : null,
   );
+}
+
+// Means and shares as texts; runs of earlier versions have only numbers.
+function meanTexts({ texts, here, elsewhere }) {
+  return texts ?? [here, elsewhere].map((number) => formatNumber(Number(Number(number).toPrecision(3))));
 }

@@ -17,6 +17,9 @@ const PALETTE = [
   "#aa408c",
   "#f5c95b",
 ];
+// Groups beyond the first twelve have the same colors with another marker.
+const MARKERS = ["circle", "square", "diamond", "triangle-up", "cross", "star"];
+const MAX_GROUPS = PALETTE.length * MARKERS.length;
 const OTHER_COLOR = "#9a9a9a";
 const MISSING_COLOR = "#c4c4c4";
 const SINGLE_COLOR = "#4a7fb5";
@@ -49,7 +52,7 @@ function scaleColor(fraction) {
 }
 
 // A coloring assigns a color to every node of every run: `bins[run][row]` is an index into `colors`.
-// `entries` is the legend of a category; `low` and `high` are the ends of a numeric scale.
+// `entries` is the legend of a category, with a marker each; `low` and `high` are the ends of a numeric scale.
 function colorBy(runs, columnName) {
   const columns = runs.map((run) => columnNamed(run, columnName));
   if (!columns.some(Boolean)) return colorUniformly(runs);
@@ -62,19 +65,26 @@ function colorUniformly(runs) {
   return { kind: "uniform", entries: [], colors: [SINGLE_COLOR], bins: runs.map((run) => new Uint8Array(run.n)) };
 }
 
+function groupMark(bin) {
+  return { color: PALETTE[bin % PALETTE.length], marker: MARKERS[Math.floor(bin / PALETTE.length) % MARKERS.length] };
+}
+
 function colorCategories(runs, columns) {
+  // The clusters of several runs have different names, but share their numbers and colors.
+  const labelOf = (value) => (runs.length > 1 ? value : groupLabel(runs[0], columns[0], value));
   const sizes = valueSizes(runs, columns);
-  const tooMany = sizes.size > PALETTE.length;
+  const tooMany = sizes.size > MAX_GROUPS;
   let values = Array.from(sizes.keys());
-  if (tooMany) values = values.sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, PALETTE.length - 1);
-  const entries = values.map((value, bin) => ({ label: value, color: PALETTE[bin], size: 0 }));
+  if (tooMany) values = values.sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, MAX_GROUPS);
+  const entries = values.map((value, bin) => ({ label: labelOf(value), ...groupMark(bin), size: 0 }));
   if (tooMany)
     entries.push({ label: `${formatCount(sizes.size - values.length)} others`, color: OTHER_COLOR, size: 0 });
   entries.push({ label: "no value", color: MISSING_COLOR, size: 0 });
   const binOf = new Map(values.map((value, bin) => [value, bin]));
   const bins = runs.map((run, index) => categoryBins(run, columns[index], binOf, entries.length));
   for (const runBins of bins) for (const bin of runBins) entries[bin].size++;
-  return { kind: "category", entries, colors: entries.map((entry) => entry.color), bins };
+  const markers = entries.map(({ marker }) => marker ?? MARKERS[0]);
+  return { kind: "category", entries, colors: entries.map(({ color }) => color), markers, bins };
 }
 
 // The number of nodes with each value, over all runs.

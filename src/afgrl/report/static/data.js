@@ -33,11 +33,20 @@ function decodeRun(raw, index) {
       index: decodeArray(raw.neighbors.index),
       similarity: decodeArray(raw.neighbors.similarity),
     },
+    facts: raw.facts && {
+      edges: decodeLists(raw.facts.edges),
+      words: decodeLists(raw.facts.words),
+      names: raw.facts.names,
+    },
     nameColumn: null, // the column of names shown beside the ids, set below
     rows: null, // id → row, built by rowOf
   };
   run.nameColumn = run.columns.find(({ role }) => role === "name") ?? null;
   return run;
+}
+
+function decodeLists(raw) {
+  return { starts: decodeArray(raw.starts), values: decodeArray(raw.values), full: decodeArray(raw.full) };
 }
 
 function decodeColumn(raw) {
@@ -65,7 +74,12 @@ function nodeName(run, row) {
   return run.nameColumn && cellText(run.nameColumn, row);
 }
 
-// The name of a node beside its id, or its id.
+// The name of a node, or its id: the text beside a point, where there is little space.
+function nodeTag(run, row) {
+  return nodeName(run, row) ?? run.ids[row];
+}
+
+// The name of a node beside its id, or its id. Every other part of the page takes the text of a node from here.
 function nodeLabel(run, row) {
   const name = nodeName(run, row);
   return name === null ? run.ids[row] : `${name} · ${run.ids[row]}`;
@@ -115,15 +129,26 @@ function storedNeighbors(run, row) {
   }));
 }
 
-// A report answers from its own payload, the explorer from its server.
+// What a node can have in common with others: {degree, edges: rows, words: texts}.
+function storedFacts(run, row) {
+  const { edges, words, names } = run.facts;
+  const list = ({ starts, values }) => Array.from(values.subarray(starts[row], starts[row + 1]));
+  return { degree: edges.full[row], edges: list(edges), words: list(words).map((code) => names[code]) };
+}
+
+// A report answers from its own payload, the explorer from its server. `node` returns {facts, neighbors}; each neighbor
+// has its row, similarity and facts.
 const STORED_SOURCE = {
   search: async (run, text) => searchIds(run, text),
-  nearest: async (run, row) => storedNeighbors(run, row),
+  node: async (run, row) => ({
+    facts: storedFacts(run, row),
+    neighbors: storedNeighbors(run, row).map((found) => ({ ...found, facts: storedFacts(run, found.row) })),
+  }),
 };
 
 const SERVER_SOURCE = {
   search: async (run, text) => (await fetchJson("/api/search", { text })).ids,
-  nearest: async (run, row, k) => (await fetchJson("/api/neighbors", { id: run.ids[row], k })).neighbors,
+  node: (run, row, k) => fetchJson("/api/neighbors", { id: run.ids[row], k }),
 };
 
 async function fetchJson(path, parameters = {}) {

@@ -11,6 +11,12 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+function makeSvg(tag, attributes = {}) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
 function byId(id) {
   return document.getElementById(id);
 }
@@ -19,8 +25,8 @@ function button(text, attributes, onClick) {
   return make("button", { type: "button", ...attributes, click: onClick }, text);
 }
 
-function colorDot(color) {
-  const dot = make("span", { class: "swatch" });
+function colorDot(color, marker = "circle") {
+  const dot = make("span", { class: `swatch ${marker}` });
   dot.style.background = color;
   return dot;
 }

@@ -42,7 +42,7 @@ function filterPanel(run, onFilter) {
       "details",
       { class: "filter" },
       make("summary", {}, truncate(column.name, 40)),
-      column.kind === "number" ? rangeFilter(column, setFilter) : valueFilter(column, setFilter),
+      column.kind === "number" ? rangeFilter(column, setFilter) : valueFilter(run, column, setFilter),
     );
   return make(
     "section",
@@ -82,7 +82,7 @@ function rangeFilter(column, setFilter) {
   return make("div", { class: "range" }, from, make("span", {}, "to"), to);
 }
 
-function valueFilter(column, setFilter) {
+function valueFilter(run, column, setFilter) {
   const codes = new Set();
   const toggle = (code) => (event) => {
     if (event.target.checked) codes.add(code);
@@ -90,13 +90,13 @@ function valueFilter(column, setFilter) {
     setFilter(column, codes.size && { column, codes });
   };
   const choice = (value, code) =>
-    make("label", {}, make("input", { type: "checkbox", change: toggle(code) }), truncate(value, 40));
+    make("label", {}, make("input", { type: "checkbox", change: toggle(code) }), truncate(value, 60));
   const missingCode = column.values.length;
   const nUnlisted = column.values.length - MAX_LISTED_VALUES;
   return make(
     "div",
     { class: "choices" },
-    column.values.slice(0, MAX_LISTED_VALUES).map(choice),
+    column.values.slice(0, MAX_LISTED_VALUES).map((value, code) => choice(groupLabel(run, column, value), code)),
     column.codes.includes(missingCode) ? choice("no value", missingCode) : null,
     nUnlisted > 0 ? make("p", { class: "note" }, `${formatCount(nUnlisted)} rarer values are not listed.`) : null,
   );

@@ -1,6 +1,9 @@
 "use strict";
 // Colors and the legend: which column colors the nodes, and which of its values are shown.
 
+const MAX_LEGEND_LABEL = 90; // characters
+const MANY_ENTRIES = 8;
+
 async function recolor(columnName, only = null) {
   page.color = columnName;
   page.only = only;
@@ -15,11 +18,11 @@ function colorChoices() {
   return [...names.map((name) => [name, truncate(name, 40)]), ["", "nothing"]];
 }
 
-// The label if there is one, else the cluster, else the first column that is not the name.
+// The cluster if there is one, because clusters have names; else the label, else the first column that is not the name.
 function defaultColor() {
   const columns = page.runs.flatMap((run) => run.columns);
   const withRole = (role) => columns.find((column) => column.role === role);
-  return (withRole("label") ?? withRole("cluster") ?? columns.find(({ role }) => role !== "name"))?.name ?? "";
+  return (withRole("cluster") ?? withRole("label") ?? columns.find(({ role }) => role !== "name"))?.name ?? "";
 }
 
 function renderLegend() {
@@ -27,7 +30,20 @@ function renderLegend() {
   if (coloring.kind === "number") return byId("legend").replaceChildren(...scaleLegend(coloring));
   const showAll = page.only ? [button(`${page.only.label}: show all`, {}, () => recolor(page.color))] : [];
   const entries = coloring.entries.flatMap((entry, bin) => (entry.size ? [legendEntry(entry, bin)] : []));
-  byId("legend").replaceChildren(...showAll, ...entries);
+  byId("legend").replaceChildren(...showAll, ...(entries.length > MANY_ENTRIES ? allOrNone() : []), ...entries);
+}
+
+// With many groups, hiding most of them one by one would take too long.
+function allOrNone() {
+  const setAll = (hidden) => () => {
+    page.hiddenBins = new Set(hidden ? page.coloring.entries.keys() : []);
+    return redraw();
+  };
+  return [button("Show all", { class: "all" }, setAll(false)), button("Hide all", { class: "all" }, setAll(true))];
+}
+
+function swatch(coloring, bin) {
+  return colorDot(coloring.colors[bin], coloring.markers?.[bin]);
 }
 
 function scaleLegend(coloring) {
@@ -41,8 +57,8 @@ function scaleLegend(coloring) {
 function legendEntry(entry, bin) {
   return button(
     [
-      colorDot(entry.color),
-      make("span", { class: "label" }, truncate(entry.label, 28)),
+      colorDot(entry.color, entry.marker),
+      make("span", { class: "label" }, truncate(entry.label, MAX_LEGEND_LABEL)),
       page.runs.length > 1 ? "" : make("span", { class: "note" }, formatCount(entry.size)),
     ],
     { class: "entry", "aria-pressed": String(!page.hiddenBins.has(bin)), title: "Show or hide these nodes" },
@@ -55,7 +71,7 @@ function toggleBin(bin) {
   return redraw();
 }
 
-// Shows one cluster alone, also one that the legend groups under "others".
+// Shows one cluster alone.
 async function isolateCluster(run, cluster) {
   const column = run.columns.find(({ role }) => role === "cluster");
   const code = column.values.indexOf(cluster);

@@ -1,5 +1,7 @@
 "use strict";
-// The panel of the chosen node: its columns and its nearest nodes.
+// The panel of the chosen node: its columns, its edges, and its nearest nodes with the reasons why they are similar.
+
+const MAX_LISTED_EDGES = 12;
 
 async function chooseNode(id) {
   showError("");
@@ -7,7 +9,7 @@ async function chooseNode(id) {
   const matches = await Promise.all(
     page.runs.map(async (run) => {
       const row = rowOf(run, id);
-      return row === undefined ? null : { row, neighbors: await page.source.nearest(run, row, page.nNeighbors) };
+      return row === undefined ? null : { row, ...(await page.source.node(run, row, page.nNeighbors)) };
     }),
   ).catch((error) => showError(error.message));
   if (!matches || page.chosen !== id) return;
@@ -15,11 +17,11 @@ async function chooseNode(id) {
   page.plots.forEach((plot, index) => {
     const match = matches[index];
     if (match) reveal(plot, match.row);
-    markNodes(plot, match?.row ?? null, match?.neighbors ?? []);
+    markNodes(plot, match);
   });
 }
 
-// `matches` has {row, neighbors} for each run that contains the chosen node, null for the others.
+// `matches` has {row, facts, neighbors} for each run that contains the chosen node, null for the others.
 function renderNode(matches) {
   page.matches = matches;
   const first = matches.findIndex(Boolean);
@@ -28,6 +30,7 @@ function renderNode(matches) {
   byId("node").replaceChildren(
     nodeHeading(page.runs[first], matches[first].row),
     columnList(page.runs[first], matches[first].row),
+    ...edgeList(page.runs[first], matches[first].facts),
     make(
       "h3",
       {},
@@ -75,35 +78,55 @@ function columnList(run, row) {
   return make("dl", { class: "cells" }, cells);
 }
 
+// The nodes that an edge links to the chosen one, which the map shows as lines.
+function edgeList(run, { degree, edges }) {
+  const chip = (row) =>
+    make("li", {}, button(truncate(nodeLabel(run, row), 40), { class: "chip" }, () => chooseNode(run.ids[row])));
+  const listed = edges.slice(0, MAX_LISTED_EDGES);
+  const notDrawn = edges.length < degree ? `; the map shows ${formatCount(edges.length)} of them` : "";
+  const more = degree > listed.length ? ` The ${listed.length} with the fewest edges of their own are listed.` : "";
+  return [
+    make("h3", {}, degree ? plural(degree, "edge") : "No edges"),
+    degree ? make("p", { class: "note" }, `Lines on the map${notDrawn}.${more}`) : "",
+    make("ul", { class: "selected", "aria-label": "Linked nodes" }, listed.map(chip)),
+  ];
+}
+
 function neighborsInRun(run, match, common) {
   const heading = page.runs.length > 1 ? [make("h4", {}, runTag(run))] : [];
   const list = match
     ? make(
         "ol",
         { class: "neighbors" },
-        match.neighbors.map((neighbor) => neighborItem(run, neighbor, common)),
+        match.neighbors.map((neighbor) => neighborItem(run, match, neighbor, common)),
       )
     : make("p", { class: "note" }, "This run does not contain the node.");
   return [...heading, list];
 }
 
-// A button that chooses the neighbor.
-function neighborItem(run, { row, similarity }, common) {
+// A button that chooses the neighbor, and below it what the two nodes have in common and what differs.
+function neighborItem(run, match, neighbor, common) {
+  const { row, similarity } = neighbor;
   const id = run.ids[row];
   const column = columnNamed(run, page.color);
+  const { shared, different } = explainPair(run, match.row, match.facts, neighbor);
+  const reason = (heading, texts) =>
+    texts.length ? make("p", { class: "reason" }, make("b", {}, `${heading}: `), texts.join(" · ")) : null;
   return make(
     "li",
     { class: common.has(id) ? "common" : null },
     button(
       [
-        colorDot(page.coloring.colors[page.coloring.bins[run.index][row]]),
-        make("span", { class: "id" }, truncate(nodeLabel(run, row), 40)),
-        make("span", { class: "column-value" }, truncate((column && cellText(column, row)) ?? "", 20)),
+        swatch(page.coloring, page.coloring.bins[run.index][row]),
+        make("span", { class: "id" }, truncate(nodeLabel(run, row), 80)),
+        make("span", { class: "column-value" }, truncate((column && groupName(run, column, row)) ?? "", 30)),
         make("span", { class: "similarity" }, similarity.toFixed(4)),
       ],
       { class: "neighbor", title: truncate(nodeLabel(run, row), 200) },
       () => chooseNode(id),
     ),
+    reason("Shared", shared),
+    reason("Different", different),
   );
 }
 

@@ -12,6 +12,7 @@ const page = {
   color: "", // name of the column that colors the nodes
   coloring: null,
   hiddenBins: new Set(), // of the legend
+  showsNames: true, // on the map
   only: null, // the cluster shown alone: {run, label, passes}
   passesFilters: () => true,
   chosen: null, // id
@@ -72,16 +73,20 @@ async function suggestIds(text) {
 function addPlot(run) {
   const label = `2-D projection of ${run.name}: ${plural(run.n, "node")}. Use the search box to find nodes by keyboard.`;
   const holder = make("div", { class: "plot", role: "application", "aria-label": label });
-  const overlay = make("div", { class: "overlay", "aria-hidden": "true" });
+  // What the layers show is also in the panel of the chosen node and in the cards of the clusters.
+  const lines = makeSvg("svg", { class: "overlay lines", "aria-hidden": "true" });
+  const [textLayer, overlay] = ["overlay texts", "overlay"].map((name) =>
+    make("div", { class: name, "aria-hidden": "true" }),
+  );
   byId("plots").append(
     make(
       "figure",
       { class: "projection" },
       page.runs.length > 1 ? make("figcaption", {}, runTag(run)) : null,
-      make("div", { class: "frame" }, holder, overlay),
+      make("div", { class: "frame" }, holder, lines, textLayer, overlay),
     ),
   );
-  return createPlot(run, holder, overlay, {
+  return createPlot(run, holder, { lines, textLayer, overlay }, {
     click: (row) => chooseNode(run.ids[row]),
     selected: (rows) => page.selection?.show(rows, page.plots[0].shown),
   });
@@ -113,8 +118,18 @@ function renderTools() {
     ...Object.entries(dragTools).map(dragButton),
     button("+", { "aria-label": "Zoom in" }, zoomIn),
     button("−", { "aria-label": "Zoom out" }, zoomOut),
+    namesButton(),
     button("Reset", { "aria-label": "Show all nodes" }, onEach(resetView)),
   );
+}
+
+function namesButton() {
+  const toggle = button("Names", { "aria-pressed": "true", title: "Show or hide the names on the map" }, () => {
+    page.showsNames = !page.showsNames;
+    toggle.setAttribute("aria-pressed", String(page.showsNames));
+    page.plots.filter((plot) => plot.drawn).forEach(showMapTexts);
+  });
+  return toggle;
 }
 
 function drawPlotsInView() {

@@ -11,11 +11,13 @@ const PLOT_CONFIG = {
   plotGlPixelRatio: Math.min(2, window.devicePixelRatio || 1),
 };
 
-// `events` has click(row) and selected(rows or null). Plotly draws into `holder`; marks are placed in `overlay`.
+// `events` has click(row) and selected(rows or null). Plotly draws into `holder`; marks and texts are placed in layers
+// above it: lines (an SVG element), textLayer, overlay.
 // `shown` are the drawn rows, in drawing order.
-function createPlot(run, holder, overlay, events) {
+function createPlot(run, holder, layers, events) {
   const shown = Int32Array.from(run.ids.keys());
-  const plot = { run, holder, overlay, events, shown, tool: "pan", drawn: false, marks: [], fullView: fullView(run) };
+  const state = { tool: "pan", drawn: false, marks: [], edges: [], texts: [] };
+  const plot = { run, holder, ...layers, events, shown, ...state, fullView: fullView(run) };
   listenToTouch(plot);
   return plot;
 }
@@ -62,9 +64,13 @@ async function drawPlot(plot, coloring) {
   const x = Float32Array.from(shown, (row) => run.x[row]);
   const y = Float32Array.from(shown, (row) => run.y[row]);
   const colors = Array.from(shown, (row) => coloring.colors[bins[row]]);
+  const usesMarkers = new Set(coloring.markers).size > 1; // a list of markers takes longer to draw than one for all
+  const symbol = usesMarkers ? Array.from(shown, (row) => coloring.markers[bins[row]]) : MARKERS[0];
   if (plot.drawn) {
-    await Plotly.restyle(plot.holder, { x: [x], y: [y], "marker.color": [colors], selectedpoints: null }, [0]);
+    const changes = { x: [x], y: [y], "marker.color": [colors], "marker.symbol": [symbol], selectedpoints: null };
+    await Plotly.restyle(plot.holder, changes, [0]);
     await Plotly.relayout(plot.holder, { selections: [] });
+    showMapTexts(plot);
     return;
   }
   const trace = {
@@ -72,13 +78,14 @@ async function drawPlot(plot, coloring) {
     mode: "markers",
     x,
     y,
-    marker: { size: pointSize(plot), color: colors, opacity: 0.85, line: { width: 0 } },
+    marker: { size: pointSize(plot), color: colors, symbol, opacity: 0.85, line: { width: 0 } },
     hoverinfo: "none",
     unselected: { marker: { opacity: 0.14 } },
   };
   plot.drawn = true;
   await Plotly.newPlot(plot.holder, [trace], plotLayout(plot), PLOT_CONFIG);
   listenToPlotly(plot);
+  showMapTexts(plot);
   placeMarks(plot);
 }
 
@@ -109,31 +116,41 @@ function listenToPlotly(plot) {
   holder.on("plotly_doubleclick", () => plot.pinching || resetView(plot));
 }
 
-// A ring and a label at the chosen node, and smaller rings at its nearest nodes. They are in the overlay, so that
-// choosing a node does not redraw all points.
-function markNodes(plot, row, neighbors) {
+// A ring and a label at the chosen node, smaller rings at its nearest nodes, and a line for each of its edges. They are
+// above the points, so that choosing a node does not redraw all of them. `match` is null without a chosen node.
+function markNodes(plot, match) {
   const size = pointSize(plot);
   const ring = (at, kind, diameter) => {
     const element = make("span", { class: `ring ${kind}` });
     element.style.width = element.style.height = `${diameter}px`;
     return { at, element };
   };
-  plot.marks = neighbors.map((neighbor) => ring(neighbor.row, "near", size + 6));
-  if (row !== null) {
-    plot.marks.push(ring(row, "chosen", size + 12));
-    plot.marks.push({ at: row, element: make("span", { class: "tag" }, truncate(nodeName(plot.run, row) ?? plot.run.ids[row], 30)) });
+  plot.marks = (match?.neighbors ?? []).map((neighbor) => ring(neighbor.row, "near", size + 6));
+  plot.edges = (match?.facts.edges ?? []).map((end) => ({ from: match.row, to: end, element: makeSvg("line") }));
+  if (match) {
+    const label = truncate(nodeTag(plot.run, match.row), 30);
+    plot.marks.push(ring(match.row, "chosen", size + 12));
+    plot.marks.push({ at: match.row, element: make("span", { class: "tag" }, label) });
   }
   plot.overlay.replaceChildren(...plot.marks.map((mark) => mark.element));
+  plot.lines.replaceChildren(...plot.edges.map((edge) => edge.element));
   placeMarks(plot);
 }
 
 function placeMarks(plot) {
   if (!plot.drawn) return;
   const { x, y } = currentView(plot);
+  const across = (row) => `${(100 * (plot.run.x[row] - x[0])) / (x[1] - x[0])}%`;
+  const down = (row) => `${(100 * (y[1] - plot.run.y[row])) / (y[1] - y[0])}%`;
   for (const { at, element } of plot.marks) {
-    element.style.left = `${(100 * (plot.run.x[at] - x[0])) / (x[1] - x[0])}%`;
-    element.style.top = `${(100 * (y[1] - plot.run.y[at])) / (y[1] - y[0])}%`;
+    element.style.left = across(at);
+    element.style.top = down(at);
   }
+  for (const { from, to, element } of plot.edges) {
+    const ends = { x1: across(from), y1: down(from), x2: across(to), y2: down(to) };
+    for (const [name, value] of Object.entries(ends)) element.setAttribute(name, value);
+  }
+  placeTexts(plot);
 }
 
 function currentView(plot) {
@@ -177,7 +194,8 @@ function setTool(plot, tool) {
 function showTooltip(run, row, pointer) {
   const tooltip = byId("tooltip");
   const cells = run.columns.slice(0, MAX_TOOLTIP_COLUMNS).flatMap((column) => {
-    const text = cellText(column, row);
+    const value = cellText(column, row);
+    const text = value === null ? null : groupLabel(run, column, value);
     return text === null ? [] : [make("dt", {}, truncate(column.name, 24)), make("dd", {}, truncate(text, 60))];
   });
   tooltip.replaceChildren(make("strong", {}, truncate(nodeLabel(run, row), 60)), make("dl", {}, cells));

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from afgrl.analysis import node_facts
+from afgrl.analysis.node_facts import Lists, NodeFacts
+from afgrl.data.dataset import Dataset
+from afgrl.graph import Graph
+from tests.sample_runs import bare_run
+
+# Column 0 is in all rows, column 1 in two, columns 2 and 3 in one each.
+ROWS = sp.csr_array(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 1]], dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("max_entries", "lists"),
+    [
+        (None, [[2, 1, 0], [1, 0], [3, 0]]),
+        (7, [[2, 1, 0], [1, 0], [3, 0]]),
+        (6, [[2, 1], [1, 0], [3, 0]]),
+        (3, [[2], [1], [3]]),
+        (2, [[], [], []]),
+    ],
+)
+def test_lists_are_cut_to_one_length_and_keep_the_rarest(max_entries, lists):
+    found = Lists.rarest_first(ROWS, max_entries)
+    assert [found.of(row) for row in range(3)] == lists
+    assert found.full.tolist() == [3, 2, 2]
+
+
+def test_a_hub_lists_as_many_as_are_shown(monkeypatch):
+    monkeypatch.setattr(node_facts, "MAX_LISTED", 2)
+    found = Lists.rarest_first(ROWS)
+    assert found.of(0) == [2, 1]
+
+
+def test_facts_of_a_run_are_its_edges_and_words(tmp_path, monkeypatch):
+    run = bare_run(tmp_path / "run", np.eye(3))
+    graph = Graph(ROWS, np.array([[0, 0], [1, 2]]))
+    run.save_dataset(Dataset("graph", graph))
+    facts = NodeFacts.of_run(run)
+    assert [facts.edges.of(row) for row in range(3)] == [[1, 2], [0], [0]]
+    assert [facts.names[code] for code in facts.words.of(0)] == ["feature 2", "feature 1", "feature 0"]
+    run.save_dataset(Dataset("graph", graph), with_features=False)  # as with features too large for a run
+    facts = NodeFacts.of_run(run)
+    assert facts.words.of(0) == []
+    assert facts.edges.of(0) == [1, 2]
