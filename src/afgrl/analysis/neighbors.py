@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from afgrl.analysis.index import open_index
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.knn import Neighbors, nearest_neighbors
+from afgrl.runs.added import all_vectors
 from afgrl.runs.folder import Run
 
 
@@ -29,14 +31,16 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
     """
     if k < 1:
         raise UserError(f"The number of neighbors must be at least 1, not {k}.")
-    ids, vectors = run.embedding()
+    ids, vectors = all_vectors(run)
     k = min(k, len(ids) - 1)
     rows = _rows_of(ids, wanted)
     every = torch.from_numpy(vectors)
     answer = SimilarNodes()
     if index:
-        opened = open_index(run, vectors)
+        _, trained = run.embedding()
+        opened = open_index(run, trained)
         neighbors = opened.nearest(every[rows], k + 1)  # one more, because the node finds itself
+        neighbors = _with_added(neighbors, every[rows], every[len(trained) :], len(trained), k + 1)
         answer.algorithm, answer.recall = opened.description.kind, opened.description.recall
     else:
         neighbors = nearest_neighbors(every[rows], every, k + 1)
@@ -46,6 +50,18 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
         pairs = list(zip(names, similarity[others].tolist(), strict=True))[:k]
         answer[name] = [{"id": other, "similarity": round(value, 6)} for other, value in pairs]
     return answer
+
+
+def _with_added(found: Neighbors, query: Tensor, added: Tensor, n_trained: int, k: int) -> Neighbors:
+    """The ``k`` nearest of those found in an index and of all added rows, which no index contains."""
+    if not len(added):
+        return found
+    exact = nearest_neighbors(query, added, min(k, len(added)))
+    index = torch.cat([found.index, exact.index + n_trained], 1)
+    # An index returns -1 where it finds fewer, with a similarity that means nothing.
+    similarity = torch.cat([found.similarity.masked_fill(found.index < 0, -torch.inf), exact.similarity], 1)
+    best = similarity.topk(min(k, similarity.shape[1]), 1)
+    return Neighbors(index.gather(1, best.indices), best.values)
 
 
 def _rows_of(ids: np.ndarray, wanted: Sequence[str]) -> list[int]:

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from afgrl.errors import UserError, unknown
 from afgrl.report.arrays import as_strings
 from afgrl.report.payload import node_table
+from afgrl.runs.added import all_vectors
 from afgrl.runs.embeddings import FORMULA
 from afgrl.runs.folder import Run
 
@@ -43,7 +44,7 @@ class Nodes:
 
     @classmethod
     def from_run(cls, run: Run) -> Nodes:
-        stored_ids, vectors = run.embedding()
+        stored_ids, vectors = all_vectors(run)
         ids = [str(node_id) for node_id in stored_ids.tolist()]
         rows = {node_id: row for row, node_id in enumerate(ids)}
         unit = F.normalize(torch.from_numpy(vectors))
