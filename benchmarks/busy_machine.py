@@ -1,7 +1,7 @@
-"""`afgrl fit` (10 epochs) and `evaluate` (2 splits) of the demo graph on a machine that is otherwise idle and on a busy one, with threads that spin while they
-wait and with threads that sleep, which is the default of the command line.
+"""How much slower a busy machine is, with threads that spin while they wait and with threads that sleep, which is the
+default of the command line: `afgrl fit` (10 epochs) and `afgrl evaluate` (2 splits) of the demo graph.
 
-python -m benchmarks.busy_machine [--repeats 3] [--burners 6]      # → results/busy-machine.json, busy-machine.md
+python -m benchmarks.busy_machine [--repeats 2] [--burners 4]      # → results/busy-machine.json, busy-machine.md
 
 Busy: that many processes of pure Python, started and stopped here. All four cases run in turn, so that they meet the
 same machine; what else ran on it shows in the load before each measurement.
@@ -32,7 +32,7 @@ from afgrl.runs.environment import current_environment
 from afgrl.runs.spec import EvaluationPlan, RunSpec
 from benchmarks import RESULTS
 
-SPINNING = {"GOMP_SPINCOUNT": "300000"}  # what libgomp does unless it is told otherwise
+SPINNING = {"GOMP_SPINCOUNT": "300000"}  # what libgomp does by default
 WAITING: dict[str, dict[str, str]] = {"spinning": SPINNING, "sleeping": {}}
 # Short versions of both commands: the ratios are the same, and a busy machine is slow.
 SPEC = RunSpec("demo", settings={"epochs": 10}, evaluation=EvaluationPlan(n_splits=2, n_fits=1))
@@ -69,8 +69,9 @@ def _processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measure_all(repeats: int, n_burners: int) -> list[dict[str, Any]]:
-    rows = []
+def measure_all(repeats: int, n_burners: int) -> Iterator[list[dict[str, Any]]]:
+    """The measurements after each repeat, since a busy machine takes long for them."""
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         run = fit(SPEC, Path(folder) / "run", torch.device("cpu"))
         commands = {"fit": [*FIT, f"{folder}/another"], "evaluate": [*EVALUATE, str(run.path)]}
@@ -82,7 +83,7 @@ def measure_all(repeats: int, n_burners: int) -> list[dict[str, Any]]:
                             found = measure(arguments, environment)
                         rows.append({"command": command, "waiting": waiting, "burners": burners, **found})
                         print(json.dumps(rows[-1] | {"repeat": repeat}), flush=True)
-    return rows
+            yield rows
 
 
 def markdown(answer: dict[str, Any]) -> str:
@@ -116,16 +117,18 @@ def _loads(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--burners", type=int, default=6)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--burners", type=int, default=4)
     given = parser.parse_args()
     command = f"python -m benchmarks.busy_machine --repeats {given.repeats} --burners {given.burners}"
-    answer = current_environment(torch.device("cpu")) | {
-        "command": command, "repeats": given.repeats, "burners": given.burners,
-        "cores": len(os.sched_getaffinity(0)), "rows": measure_all(given.repeats, given.burners),
-    }  # fmt: skip
-    (RESULTS / "busy-machine.json").write_text(json.dumps(answer, indent=1) + "\n")
-    (RESULTS / "busy-machine.md").write_text(markdown(answer))
+    environment = current_environment(torch.device("cpu"))
+    for repeat, rows in enumerate(measure_all(given.repeats, given.burners), 1):
+        answer = environment | {
+            "command": command, "repeats": repeat, "burners": given.burners, "cores": len(os.sched_getaffinity(0)),
+            "rows": rows,
+        }  # fmt: skip
+        (RESULTS / "busy-machine.json").write_text(json.dumps(answer, indent=1) + "\n")
+        (RESULTS / "busy-machine.md").write_text(markdown(answer))
 
 
 if __name__ == "__main__":

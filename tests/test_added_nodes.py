@@ -141,7 +141,7 @@ def test_what_cannot_be_added(run, new, tmp_path):
     for words, reason in (
         ((new,), "has an addition 'june'; use --force"),
         ((same,), "has all 1 nodes"),
-        ((same, "--alone"), "needs an id of its own"),
+        ((same, "--alone"), "needs a new id"),
         ((later,), "the node 'twin' of the addition 'june'"),
     ):
         answer = afgrl("add", run.path, *words, *CPU)

@@ -100,7 +100,7 @@ def _unknown_rows(new: NewNodes, known_ids: np.ndarray, source: str, message: Ca
     if n_known and not new.joined:
         raise UserError(
             f"{n_known:,} of the {len(known):,} ids in {source} are ids of other nodes of the run; an added node needs "
-            "an id of its own."
+            "a new id."
         )
     if n_known == len(known):
         raise UserError(f"The run has all {n_known:,} nodes of {source} already, so there is nothing to add.")

@@ -30,9 +30,9 @@ ABOUT_THE_NAME = (
 )  # fmt: skip
 
 
-# What Ctrl-C leaves of a command that takes long. Files are renamed when they are complete, so none is half written.
+# What Ctrl-C leaves of a command that takes long. Files are renamed when they are complete, so none is incomplete.
 INTERRUPTED = {
-    "demo": "The run folder has the last checkpoint; there are no scores yet.",
+    "demo": "What was trained is in the run folder; there are no scores yet.",
     "fit": "If a checkpoint was saved before, `afgrl fit … --resume` continues from it.",
     "embed": "No vectors were written, and the run is unchanged.",
     "evaluate": "No scores were saved, and the run is unchanged.",

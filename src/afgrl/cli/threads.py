@@ -46,7 +46,7 @@ def _cores_of_container(group: Path) -> float:
         except OSError:
             return math.inf
     try:
-        allowed = float(quota) / float(period)  # the quota "max" is no number, -1 is no limit
+        allowed = float(quota) / float(period)  # the quota "max" is not a number, and -1 means no limit
     except (ValueError, ZeroDivisionError):
         return math.inf
     return allowed if allowed > 0 else math.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from afgrl.data.benchmarks import BENCHMARKS, Counts, load_benchmark
 from afgrl.data.dataset import Dataset
 from afgrl.data.demo import COUNTS as DEMO_COUNTS
 from afgrl.data.demo import load_demo
+from afgrl.data.read_keywords import ReadKeywords, with_keywords
 from afgrl.data.splits import UNUSED, Splits, random_splits
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.unpacking import home_expanded, is_file_or_folder
@@ -43,20 +44,24 @@ def _row(name: str, title: str, counts: Counts, available: str | None, url: str 
 
 def load(
     source: str | Path,
+    /,
     *,
     data_dir: str | Path | None = None,
     splits: str = "auto",
     seed: int = 0,
     directed: bool | None = None,
     options: ReadOptions = ReadOptions(),
+    **read: Unpack[ReadKeywords],
 ) -> Dataset:
-    """The dataset with that name, or from the user's file or folder, read according to ``options``.
+    """The dataset with that name, or from the user's file or folder, read according to ``options``, or to the same
+    options by name: ``load("people", id="email", label="team", columns={"zip": "category"}, knn_graph=15)``.
 
     ``data_dir`` (also ``AFGRL_DATA``) is a folder of raw files, searched before anything is downloaded.
     ``splits``: "canonical" are the published splits, "random" are 20 random splits that depend on ``seed``, "auto" are
     the canonical ones if the dataset has any, else random ones.
     ``directed=None``: as in the paper, where only WikiCS is directed.
     """
+    options = with_keywords(options, read)
     if splits not in SPLITS:
         raise unknown("type of splits", splits, SPLITS)
     if source in BENCHMARKS:

@@ -1,4 +1,4 @@
-"""Nodes added to a run after training. Each addition is one file of its own; what the run was trained on stays."""
+"""Nodes added to a run after training. Each addition is a separate file; what the run was trained on stays."""
 
 from __future__ import annotations
 
