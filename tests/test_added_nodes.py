@@ -108,7 +108,7 @@ def test_added_nodes_are_on_the_map(run, new):
     assert payload["n"] == 42
     assert payload["ids"][40:] == ["twin", "other"]
     columns = {column["name"]: column for column in payload["columns"]}
-    assert columns["added"]["values"] == ["june"]
+    assert columns["added"]["values"] == ["june", "training"]
     assert "Added after training: 2 nodes of june." in [entry["text"] for entry in payload["data"]["messages"]]
     nodes = Nodes.from_run(run)
     assert search_ids(nodes, "twi", 5) == ["twin"]

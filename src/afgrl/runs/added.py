@@ -16,6 +16,7 @@ from afgrl.runs.folder import Run
 from afgrl.runs.readers import check, read_table, reading
 
 PATTERN = "added-*.parquet"
+TRAINED = "training"  # in the column ``added``: a node that the run was trained on
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def all_nodes(run: Run) -> pa.Table:
     own = pa.table({name: nodes[name] for name in nodes.column_names[1:]})
     parts = [own, *(addition.nodes.drop_columns(["id"]) for addition in added)]
     columns = pa.concat_tables(parts) if own.num_columns else None
-    origins = [None] * nodes.num_rows + [addition.name for addition in added for _ in addition.ids]
+    origins = [TRAINED] * nodes.num_rows + [addition.name for addition in added for _ in addition.ids]
     table = {"id": pa.array(ids)} | ({name: columns[name] for name in columns.column_names} if columns else {})
     name = "added" if "added" not in table else "afgrl added"
     return pa.table(table | {name: pa.array(origins, pa.string())})
