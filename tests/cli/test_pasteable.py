@@ -62,7 +62,7 @@ def test_the_next_command_of_a_module_is_the_module(monkeypatch: pytest.MonkeyPa
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == done.stdout
 
 
-def test_completion_lists_commands_and_options() -> None:
+def test_completion_lists_commands() -> None:
     environment = os.environ | {"_AFGRL_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
     code = "from afgrl.cli.entry_point import app; app(prog_name='afgrl')"
     for typed, expected in (("afgrl ev", "evaluate"), ("afgrl cl", "cluster")):
@@ -70,8 +70,6 @@ def test_completion_lists_commands_and_options() -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, env=environment | {"COMP_WORDS": typed}
         )
         assert done.stdout.split() == [expected], done.stderr
-    shown = afgrl("--show-completion", "bash")
-    assert "_AFGRL_COMPLETE" in shown.output or shown.exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["vectors.xlsx", "vectors.parqet"])
