@@ -126,8 +126,10 @@ def test_public_names():
         "PPR", "RandomEncoder", "RawFeatures", "SVD",
     ]  # fmt: skip
     converters = ["from_networkx", "from_pandas", "from_pyg", "from_scipy"]
-    expected = [*estimators, *converters, "AfgrlError", "Dataset", "Graph", "UserError", "load"]
+    functions = ["check", "compare", "knn_graph", "load", "write_report"]
+    expected = [*estimators, *converters, *functions, "AfgrlError", "Dataset", "Graph", "UserError"]
     assert sorted(afgrl.__all__) == sorted(expected)
+    assert afgrl._PUBLIC.keys() == set(expected)
     for name in afgrl.__all__:
         assert getattr(afgrl, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

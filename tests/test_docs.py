@@ -70,7 +70,9 @@ def test_the_reference_equals_the_generated_one():
 
 
 def test_the_reference_lists_every_environment_variable():
-    used = set(re.findall(r"AFGRL_[A-Z]+", "".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))))
+    used = set(
+        re.findall(r"\b(?:AFGRL|OMP)_[A-Z_]+", "".join(file.read_text() for file in (ROOT / "src").rglob("*.py")))
+    )
     assert used == reference.VARIABLES.keys()
 
 
@@ -128,7 +130,7 @@ def test_named_commands_exist(document):
 def test_named_options_exist(document):
     known = {
         name
-        for command in reference._commands().values()
+        for command in (reference._group(), *reference._commands().values())
         for part in command.params
         for name in (*part.opts, *part.secondary_opts)
     }

@@ -3,7 +3,32 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with the names below
+    from afgrl.data import Dataset, load
+    from afgrl.data.convert import from_networkx, from_pandas, from_pyg, from_scipy, knn_graph
+    from afgrl.data.describe import check
+    from afgrl.errors import AfgrlError, UserError
+    from afgrl.estimators import (
+        AFGRL,
+        BGRL,
+        DGI,
+        GCA,
+        GMI,
+        GRACE,
+        MVGRL,
+        PPR,
+        SVD,
+        DeepWalk,
+        DeepWalkFeatures,
+        Hops,
+        Node2Vec,
+        RandomEncoder,
+        RawFeatures,
+    )  # fmt: skip
+    from afgrl.graph import Graph
+    from afgrl.report import compare, write_report
 
 __version__ = "0.1.0"
 
@@ -28,13 +53,21 @@ _PUBLIC = {
     "RawFeatures": "afgrl.estimators",
     "SVD": "afgrl.estimators",
     "UserError": "afgrl.errors",
+    "check": "afgrl.data.describe",
+    "compare": "afgrl.report",
     "from_networkx": "afgrl.data.convert",
     "from_pandas": "afgrl.data.convert",
     "from_pyg": "afgrl.data.convert",
     "from_scipy": "afgrl.data.convert",
+    "knn_graph": "afgrl.data.convert",
     "load": "afgrl.data",
+    "write_report": "afgrl.report",
 }
-__all__ = list(_PUBLIC)
+__all__ = [
+    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "AfgrlError", "Dataset", "DeepWalk",
+    "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "RandomEncoder", "RawFeatures", "UserError", "check", "compare",
+    "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "write_report",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -586,7 +586,7 @@ def test_killed_at_any_point_and_resumed_equals_uninterrupted(number, uninterrup
     _, said = child.communicate(timeout=60)
     if number != signal.SIGKILL and child.returncode != 0:  # it may have finished first
         assert child.returncode == 130
-        assert f"Resume with: afgrl fit demo --out {path} --resume" in said
+        assert f" -m afgrl fit demo --out {path} --resume" in said
     resumed = afgrl("fit", "demo", "--out", path, "--resume", "--quiet", "--device", "cpu")
     assert resumed.exit_code == 0, resumed.stderr
     for name in ("embeddings.parquet", "history.jsonl", "model.safetensors"):

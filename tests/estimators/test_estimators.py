@@ -192,9 +192,10 @@ def test_new_tables_become_features_as_those_of_the_training(tmp_path):
     for name, table in (("nodes", others), ("edges", links)):
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     run = Run.open(tmp_path / "run")
-    ids, vectors = embed_new_nodes(run, str(tmp_path), torch.device("cpu"), alone=True)
+    new = embed_new_nodes(run, str(tmp_path), torch.device("cpu"), alone=True)
+    ids, vectors = new.ids, new.vectors
     assert ids.tolist() == others.id.tolist()
-    np.testing.assert_allclose(vectors.numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
     graph = from_pandas(others, links, like=from_pandas(*both))
     np.testing.assert_allclose(model.transform(graph), expected, atol=1e-5)
     with pytest.raises(UserError, match="other means and categories"):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.analysis.added_nodes import save_clusters_of_all
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
 from afgrl.analysis.traits import traits_of
@@ -56,6 +57,7 @@ def cluster_run(
         "clusters": clusters,
     }
     run.save_clusters(ids, clustering.labels, description)
+    save_clusters_of_all(run)
     return description
 
 

@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from torch import Tensor
 
 from afgrl.analysis.index import open_index
 from afgrl.data.ingest import first_few
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.knn import Neighbors, nearest_neighbors
+from afgrl.runs.added import all_names, all_nodes, all_vectors
 from afgrl.runs.folder import Run
 
 
@@ -37,20 +39,22 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
     """
     if k < 1:
         raise UserError(f"The number of neighbors must be at least 1, not {k}.")
-    ids, vectors = run.embedding()
+    ids, vectors = all_vectors(run)
     k = min(k, len(ids) - 1)
-    text, names = as_text(ids), run.names()
+    text, names = as_text(ids), all_names(run)
     rows = [_row_of(text, ids, names and names[1], name) for name in wanted]
     every = torch.from_numpy(vectors)
     answer = SimilarNodes()
     answer.titles = {text[row]: _title(text[row], names and names[1][row].as_py()) for row in rows}
     if index:
-        opened = open_index(run, vectors)
+        _, trained = run.embedding()
+        opened = open_index(run, trained)
         neighbors = opened.nearest(every[rows], k + 1)  # one more, because the node finds itself
+        neighbors = _with_added(neighbors, every[rows], every[len(trained) :], len(trained), k + 1)
         answer.algorithm, answer.recall = opened.description.kind, opened.description.recall
     else:
         neighbors = nearest_neighbors(every[rows], every, k + 1)
-    nodes = _readable_columns(run.nodes()) if run.data() else pa.table({"id": pa.nulls(len(ids))})
+    nodes = _readable_columns(all_nodes(run)) if run.data() else pa.table({"id": pa.nulls(len(ids))})
     name_column = names[0] if names else None
     for row, nearest, similarity in zip(rows, neighbors.index, neighbors.similarity, strict=True):
         others = (nearest != row) & (nearest >= 0)  # an index returns -1 if it finds fewer
@@ -62,6 +66,18 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
             )
         ]
     return answer
+
+
+def _with_added(found: Neighbors, query: Tensor, added: Tensor, n_trained: int, k: int) -> Neighbors:
+    """The ``k`` nearest of those found in an index and of all added rows, which no index contains."""
+    if not len(added):
+        return found
+    exact = nearest_neighbors(query, added, min(k, len(added)))
+    index = torch.cat([found.index, exact.index + n_trained], 1)
+    # An index returns -1 where it finds fewer, with a similarity that means nothing.
+    similarity = torch.cat([found.similarity.masked_fill(found.index < 0, -torch.inf), exact.similarity], 1)
+    best = similarity.topk(min(k, similarity.shape[1]), 1)
+    return Neighbors(index.gather(1, best.indices), best.values)
 
 
 def _title(node_id: str, name: str | None) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -20,6 +21,15 @@ from afgrl.errors import UserError
 from afgrl.experiment.model import load_method
 from afgrl.graph import as_text
 from afgrl.runs.folder import Run
+
+
+@dataclass(frozen=True, eq=False)
+class NewNodes:
+    ids: np.ndarray  # [m]
+    vectors: np.ndarray  # [m, d] float32
+    columns: pa.Table | None  # ``id`` and the columns of all nodes of the source; None if it has only features
+    joined: bool  # whether equal ids of the source and the run are the same node
+    numbered: bool = False  # whether the ids are row numbers of the source
 
 
 def embed_dataset(run: Run, dataset: Dataset, device: torch.device) -> Tensor:
@@ -41,14 +51,14 @@ def embed_new_nodes(
     data_dir: str | None = None,
     alone: bool = False,
     message: Callable[[str], Any] = lambda sentence: None,
-) -> tuple[np.ndarray, Tensor]:
-    """Ids and vectors of the nodes in ``source``. Columns become features as they did in training.
+) -> NewNodes:
+    """The nodes of ``source`` with their vectors. Columns become features as they did in training.
 
     If the source refers to nodes of the training graph by id, the two graphs are joined, unless ``alone``.
     """
     if source in names():
         dataset = load(source, data_dir=data_dir)
-        return dataset.graph.ids, embed_dataset(run, dataset, device)
+        return _new_nodes(dataset, embed_dataset(run, dataset, device))
     trained = run.dataset(data_dir)
     table_encoder: Any = trained.graph.table_encoder
     options = run.spec().read
@@ -61,10 +71,10 @@ def embed_new_nodes(
     if alone and n_nearest and not new.graph.n_edges:
         new = load_files(path, replace(options, knn_graph=n_nearest), fitted=table_encoder)
     if new.ingested is not None and new.ingested.numbered:
-        return new.graph.ids, _embed_numbered(run, trained, new, device, None if alone else n_nearest)
+        return _new_nodes(new, _embed_numbered(run, trained, new, device, None if alone else n_nearest))
     n_known = len(set(as_text(new.graph.ids)) & set(as_text(trained.graph.ids)))
     if alone or path.suffix in WITHOUT_IDS or not (n_nearest or n_known):
-        return new.graph.ids, embed_dataset(run, new, device)
+        return _new_nodes(new, embed_dataset(run, new, device))
     if n_known:
         message(
             f"Joined with the training graph by id: {n_known:,} of the {new.graph.n:,} nodes in {source}; "
@@ -72,7 +82,14 @@ def embed_new_nodes(
         )
     joined, own = join_graphs(trained, new, n_neighbors=None if new.graph.n_edges else n_nearest)
     vectors = embed_dataset(run, joined, device)
-    return joined.graph.ids[own], vectors[torch.from_numpy(own).to(vectors.device)]
+    chosen = vectors[torch.from_numpy(own).to(vectors.device)].cpu().numpy()
+    return NewNodes(joined.graph.ids[own], chosen, new.ingested and new.ingested.columns, joined=True)
+
+
+def _new_nodes(dataset: Dataset, vectors: Tensor) -> NewNodes:
+    columns = dataset.ingested.columns if dataset.ingested else None
+    numbered = dataset.ingested is not None and dataset.ingested.numbered
+    return NewNodes(dataset.graph.ids, vectors.cpu().numpy(), columns, joined=False, numbered=numbered)
 
 
 def _embed_numbered(run: Run, trained: Dataset, new: Dataset, device: torch.device, n_nearest: int | None) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from afgrl.analysis.traits import traits_of
+from afgrl.runs.added import additions
 from afgrl.runs.folder import Run
 
 MAX_LISTED = 200  # linked nodes and words of one node
@@ -36,6 +37,11 @@ class Lists:
         starts = np.concatenate([[0], np.cumsum(kept)])
         return cls(starts, matrix.indices[order][rank < longest].astype(np.int32), lengths.astype(np.int32))
 
+    def extended(self, n: int) -> Lists:
+        """With empty lists for ``n`` more nodes."""
+        starts = np.concatenate([self.starts, np.full(n, self.starts[-1])])
+        return Lists(starts, self.values, np.concatenate([self.full, np.zeros(n, np.int32)]))
+
     def of(self, row: int) -> list[int]:
         listed: list[int] = self.values[self.starts[row] : self.starts[row + 1]].tolist()
         return listed
@@ -43,7 +49,8 @@ class Lists:
 
 @dataclass(frozen=True, eq=False)
 class NodeFacts:
-    """For each node the rows it is linked to, and its words or features as positions in ``names``."""
+    """For each node the rows it is linked to, and its words or features as positions in ``names``. Those of nodes that
+    were added after training are not stored, so their lists are empty."""
 
     edges: Lists
     words: Lists
@@ -63,7 +70,10 @@ class NodeFacts:
             described = traits.traits[traits.numbers.shape[1] :]
             columns = [j for j, trait in enumerate(described) if trait.kind in LISTED_KINDS]
             words, names = sp.csr_array(traits.truths[:, columns]), [described[j].name for j in columns]
-        return cls(Lists.rarest_first(links, max_entries), Lists.rarest_first(words, max_entries), names)
+        lists = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
+        n_added = sum(len(addition.ids) for addition in additions(run))
+        edges, listed = (each.extended(n_added) for each in lists)
+        return cls(edges, listed, names)
 
 
 def _longest(lengths: np.ndarray, max_entries: int) -> int:

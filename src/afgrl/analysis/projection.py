@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from afgrl.errors import UserError, unknown
 from afgrl.ops.knn import nearest_neighbors
+from afgrl.runs.added import all_vectors
 from afgrl.runs.folder import Run
 
 LANDMARKS = 5_000  # t-SNE of more rows takes minutes on two cores
@@ -24,10 +25,21 @@ N_NEAREST = 5  # landmarks that place a row; with more, rows gather between the 
 
 def project_run(run: Run, name: str, message: Callable[[str], Any] = lambda sentence: None) -> np.ndarray:
     """A point for each node, [n, 2] float32: the projection ``name`` that is stored in the run, or computed and stored.
+    Nodes that were added to the run are placed among them, which changes no point and is not stored.
 
     ``tsne`` and ``pca`` can be computed. Any other name refers to a projection saved with ``run.save_projection``.
     """
     _, vectors = run.embedding()
+    points, (_, every) = _project_trained(run, name, vectors, message), all_vectors(run)
+    if len(every) == len(vectors):
+        return points
+    unit = F.normalize(torch.from_numpy(every)).numpy()
+    placed = _place_among(points, unit[: len(vectors)], unit[len(vectors) :], np.random.default_rng(0))
+    return np.concatenate([points, placed.astype(np.float32)])
+
+
+def _project_trained(run: Run, name: str, vectors: np.ndarray, message: Callable[[str], Any]) -> np.ndarray:
+    """The points of the nodes that the run was trained on."""
     stored = run.projection(name)
     if stored is not None and stored.shape == (len(vectors), 2):
         return stored
@@ -65,12 +77,23 @@ def tsne(unit: np.ndarray) -> np.ndarray:
         return _scikit_learn_tsne(unit)
     chosen = np.sort(draw.permutation(len(unit))[:LANDMARKS])
     landmarks = _scikit_learn_tsne(unit[chosen])
-    neighbors = nearest_neighbors(torch.from_numpy(unit), torch.from_numpy(unit[chosen]), N_NEAREST)
+    points = _place_among(landmarks, unit[chosen], unit, draw)
+    points[chosen] = landmarks
+    return points
+
+
+def _place_among(
+    landmarks: np.ndarray, landmark_rows: np.ndarray, rows: np.ndarray, draw: np.random.Generator
+) -> np.ndarray:
+    """A point for each of the unit rows [m, d], near most of its five most similar landmarks [l, 2], whose rows are
+    [l, d]."""
+    k = min(N_NEAREST, len(landmarks))
+    neighbors = nearest_neighbors(torch.from_numpy(rows), torch.from_numpy(landmark_rows), k)
     nearest = neighbors.index.numpy()
     points = _weighted_median(landmarks[nearest], _landmark_weights(neighbors.similarity.numpy()))
-    spacing = KDTree(landmarks).query(landmarks, 4)[0][:, 1:].mean(1)  # distance to the three nearest landmarks
+    n_spacing = min(4, len(landmarks))  # a landmark and the three nearest to it
+    spacing = KDTree(landmarks).query(landmarks, n_spacing)[0][:, 1:].sum(1) / max(n_spacing - 1, 1)
     points += 0.3 * spacing[nearest[:, 0], None] * draw.normal(size=points.shape)
-    points[chosen] = landmarks
     return points
 
 

@@ -1,4 +1,4 @@
-"""Commands that answer questions about a run: search, cluster, report, explore, export."""
+"""Commands that answer questions about a run: add, remove, search, cluster, report, explore, export."""
 
 from __future__ import annotations
 
@@ -9,11 +9,61 @@ from typing import Annotated
 
 import typer
 
-from afgrl.cli.app import check_folder, check_new_file, command, message, opened, print_json, silent, stdout
-from afgrl.cli.options import DataDir, Force, Json, Quiet, RunPath
+from afgrl.cli.app import (
+    check_folder,
+    check_new_file,
+    command,
+    device_of,
+    message,
+    opened,
+    print_json,
+    silent,
+    stdout,
+)
+from afgrl.cli.options import Alone, DataDir, Device, Force, Json, Quiet, RunPath
 from afgrl.errors import UserError
 
 Map = Annotated[str, typer.Option("--map", help="2-D projection: tsne or pca.")]
+
+
+@command
+def add(
+    run_path: RunPath,
+    source: Annotated[str, typer.Argument(metavar="NEW", help="File or folder with new nodes and edges.")],
+    alone: Alone = False,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add new nodes to a run without training; search, cluster, report and explore then answer for them too."""
+    from afgrl.analysis.added_nodes import add_nodes
+    from afgrl.runs.invocation import pasteable
+
+    say = silent if quiet or as_json else message
+    run, kind = opened(run_path), device_of(device)
+    added = add_nodes(run, source, kind, data_dir=data_dir, alone=alone, force=force, message=say)
+    if as_json:
+        print(json.dumps({"run": str(run.path), "name": added.name, "nodes": len(added.ids)}))
+    else:
+        first = str(added.ids[0])
+        following = pasteable("search", run.path, *(["--"] if first.startswith("-") else []), first)
+        print(f"Added {len(added.ids):,} nodes to {run.path} as {added.name!r}. Next: {following}")
+
+
+@command
+def remove(
+    run_path: RunPath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name that `afgrl add` printed.")],
+    as_json: Json = False,
+) -> None:
+    """Remove nodes that were added to a run."""
+    from afgrl.analysis.added_nodes import remove_nodes
+
+    run = opened(run_path)
+    remove_nodes(run, name)
+    print(json.dumps({"run": str(run.path), "removed": name}) if as_json else f"Removed {name!r} from {run.path}.")
 
 
 @command

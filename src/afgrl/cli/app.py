@@ -19,8 +19,8 @@ from afgrl.errors import DISK_IS_FULL, AfgrlError, Interrupted, UserError
 
 # The order in which data passes through them, then the commands that measure.
 ORDER = (
-    "demo", "datasets", "check", "estimate", "fit", "embed", "evaluate", "search", "cluster", "report", "explore",
-    "export", "bench", "reproduce", "doctor",
+    "demo", "datasets", "check", "estimate", "fit", "embed", "evaluate", "add", "remove", "search", "cluster",
+    "report", "explore", "export", "bench", "reproduce", "doctor",
 )  # fmt: skip
 
 
@@ -28,6 +28,22 @@ ORDER = (
 ABOUT_THE_NAME = (
     errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EROFS,
 )  # fmt: skip
+
+
+# What Ctrl-C leaves of a command that takes long. Files are renamed when they are complete, so none is incomplete.
+INTERRUPTED = {
+    "demo": "What was trained is in the run folder; there are no scores yet.",
+    "fit": "If a checkpoint was saved before, `afgrl fit … --resume` continues from it.",
+    "embed": "No vectors were written, and the run is unchanged.",
+    "evaluate": "No scores were saved, and the run is unchanged.",
+    "add": "No nodes were added, and the run is unchanged.",
+    "search": "The run is unchanged; an index is saved only when it is complete.",
+    "cluster": "No new clusters were saved; earlier ones are still there.",
+    "report": "No report was written; a 2-D projection that was complete is saved in the run and is used next time.",
+    "export": "No model was exported, and the run is unchanged.",
+    "bench": "Nothing was saved.",
+    "reproduce": "Finished runs are saved in the cache of --out; the same command continues with the others.",
+}
 
 
 class _InOrder(TyperGroup):
@@ -39,7 +55,6 @@ app = typer.Typer(
     cls=_InOrder,
     help="Node embeddings for graphs with features and no labels.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -63,7 +78,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except AfgrlError as error:
             _quit(1, str(error))
         except KeyboardInterrupt:
-            _quit(130, "Interrupted.")
+            _quit(130, f"Interrupted. {INTERRUPTED.get(function.__name__, 'Nothing was changed.')}")
         except BrokenPipeError:  # the reader of our output is gone, as with `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(1) from None

@@ -37,6 +37,7 @@ SplitsKind = Annotated[str, typer.Option("--splits", help="auto (canonical if th
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no messages.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing run or file.")]
+Alone = Annotated[bool, typer.Option("--alone", help="Do not join the new graph with the training graph.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 Source = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Name of a dataset, folder of tables, or file with a graph.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +23,7 @@ from afgrl.cli.app import (
     stdout,
 )
 from afgrl.cli.options import (
+    Alone,
     ConfigFile,
     DataDir,
     Device,
@@ -50,6 +50,7 @@ ALLOWED_WITH_RESUME = {"source", "out", "resume", "device", "data_dir", "as_json
 def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet: Quiet = False) -> None:
     """Embed handwritten digits and show the gain over untrained baselines; no network, under a minute."""
     from afgrl.experiment.evaluation import evaluate_run
+    from afgrl.runs.invocation import pasteable
     from afgrl.runs.spec import RunSpec
 
     started = time.perf_counter()
@@ -58,7 +59,7 @@ def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet:
     _print_scores(scores, as_json, extra={"run": str(run.path)})
     if not as_json:
         print(f"\nSaved to {run.path} ({time.perf_counter() - started:.0f} s in total). Next:")
-        print(f"  afgrl search {shlex.quote(str(run.path))} 0 -k 5     the digits most similar to digit number 0")
+        print(f"  {pasteable('search', run.path, 0, '-k', 5)}     the digits most similar to digit number 0")
 
 
 @command
@@ -89,6 +90,7 @@ def fit(
     """Learn the embeddings of a graph's nodes and save them in a run folder."""
     from afgrl import config as configuration
     from afgrl.runs.folder import HISTORY
+    from afgrl.runs.invocation import pasteable
     from afgrl.runs.spec import EvaluationPlan, RunSpec, absolute_source
 
     started = time.perf_counter()
@@ -109,7 +111,7 @@ def fit(
         print(json.dumps({"run": str(run.path), "seconds": seconds, **(last[0] if last else {})}))
     else:
         following = "evaluate" if run.data().get("classes") else "report"
-        print(f"Saved to {run.path} ({seconds} s). Next: afgrl {following} {shlex.quote(str(run.path))}")
+        print(f"Saved to {run.path} ({seconds} s). Next: {pasteable(following, run.path)}")
 
 
 def _resume(
@@ -137,7 +139,7 @@ def embed(
     run_path: RunPath,
     graph: Annotated[str | None, typer.Option("--graph", help="New nodes and edges; by default the run's own.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="File; by default in the run folder.")] = None,
-    alone: Annotated[bool, typer.Option("--alone", help="Do not join the new graph with the training graph.")] = False,
+    alone: Alone = False,
     form: Annotated[
         str | None, typer.Option("--format", help="parquet, csv, npy, npz or lance; by default from --out.")
     ] = None,
@@ -154,15 +156,14 @@ def embed(
     if alone and not graph:
         raise UserError("--alone needs new nodes, given by --graph.")
     run = opened(run_path)
-    ending = out.suffix.removeprefix(".") if out else ""
-    form = form or (ending if ending in embeddings.FORMATS else "parquet")
+    form = form or (out.suffix.removeprefix(".") if out else "") or "parquet"
+    embeddings.check_format(form)
     file = out or run.embedding_file(short_name(graph) if graph else None, form)
     check_new_file(file, force or not (out or graph))
     check_folder(file)
-    embeddings.check_format(form)
     if graph:
-        ids, vectors = embed_new_nodes(run, graph, device_of(device), data_dir=data_dir, alone=alone, message=message)
-        rows = vectors.cpu().numpy()
+        new = embed_new_nodes(run, graph, device_of(device), data_dir=data_dir, alone=alone, message=message)
+        ids, rows = new.ids, new.vectors
     else:
         ids, rows = run.embedding()
     changed = embeddings.write_vectors(file, ids, rows, form)

@@ -12,8 +12,10 @@ import torch
 
 from afgrl.data.dataset import Dataset
 from afgrl.data.frames import dataset_from_frames
+from afgrl.data.ingest import IngestReport
 from afgrl.data.networkx_tables import dataset_from_networkx
 from afgrl.data.tables.encode import Fitted
+from afgrl.data.tables.features import nearest_neighbor_edges
 from afgrl.data.tables.options import ReadOptions, column_assignments
 from afgrl.errors import UserError
 from afgrl.graph import Graph
@@ -85,6 +87,20 @@ def from_pandas(
         text_model=text_model, na_values=tuple(na_values), keep_default_na=keep_default_na,
     )  # fmt: skip
     return _with_warnings(dataset_from_frames(nodes, edges, options, _table_encoder_of(like)))
+
+
+def knn_graph(
+    points: Any, n_neighbors: int = 15, *, ids: Any = None, id: str | None = None, label: str | None = None,
+    columns: dict[str, str] | None = None, like: Graph | Fitted = None,
+) -> Graph:  # fmt: skip
+    """A graph of points without edges: each is linked to its nearest neighbors by cosine similarity of features, as by
+    ``--knn-graph``. ``points`` is an [n, f] (sparse) matrix, with ``ids``, or a DataFrame, which is read as by
+    ``from_pandas``."""
+    if hasattr(points, "columns"):
+        types = tuple(f"{name}={column_type}" for name, column_type in (columns or {}).items())
+        options = ReadOptions(id=id, label=label, columns=types, knn_graph=n_neighbors)
+        return _with_warnings(dataset_from_frames(points, None, options, _table_encoder_of(like)))
+    return Graph(points, torch.from_numpy(nearest_neighbor_edges(points, n_neighbors, IngestReport())), ids)
 
 
 def from_networkx(

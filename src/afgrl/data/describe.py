@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +11,11 @@ import torch
 from scipy.sparse.csgraph import connected_components
 
 from afgrl.csr import csr_to_scipy
+from afgrl.data.convert import as_graph
 from afgrl.data.dataset import Dataset
 from afgrl.data.ingest import IngestReport, first_few
+from afgrl.data.read_keywords import ReadKeywords
+from afgrl.data.sources import load
 from afgrl.data.tables.node_types import TYPE_COLUMN
 
 MANY_ISOLATED = 0.2  # share of nodes without edges
@@ -19,6 +23,14 @@ HUB = 0.2  # share of all nodes that a hub is linked to
 MIN_NODES_FOR_HUBS = 50  # in a smaller graph, any node may have that many neighbors
 LOW_HOMOPHILY = 0.4  # share of edges within a class
 DOMINANT = 0.9  # share of one class
+
+
+def check(source: Any, /, *, data_dir: str | Path | None = None, **read: Unpack[ReadKeywords]) -> dict[str, Any]:
+    """How a graph is read: its counts, and messages about what was fixed and what looks wrong, as `afgrl check` prints
+    them. ``source`` is a name, file or folder, read as by ``load``, or any object that estimators accept."""
+    if isinstance(source, (str, Path)):
+        return describe_dataset(load(source, data_dir=data_dir, **read))
+    return describe_dataset(source if isinstance(source, Dataset) else Dataset("graph", as_graph(source)))
 
 
 def describe_dataset(dataset: Dataset) -> dict[str, Any]:

@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 
 
 def dataset_from_frames(
-    nodes: pd.DataFrame, edges: pd.DataFrame, options: ReadOptions, fitted: Fitted = None
+    nodes: pd.DataFrame, edges: pd.DataFrame | None, options: ReadOptions, fitted: Fitted = None
 ) -> Dataset:
     from pandas import RangeIndex
 
-    if _has_end_columns(nodes) and not _has_end_columns(edges):
+    if edges is not None and _has_end_columns(nodes) and not _has_end_columns(edges):
         raise UserError("The first table has the columns of an edge table; pass nodes first, then edges.")
     if options.id is None and not any(str(name).lower() in ID_NAMES for name in nodes.columns):
         # A RangeIndex only numbers the rows: it is one candidate for the id among others.
         index_is_id = not isinstance(nodes.index, RangeIndex)
         nodes = nodes.rename_axis(PANDAS_INDEX).reset_index()
         options = replace(options, id=PANDAS_INDEX if index_is_id else None)
-    return dataset_from_tables(_to_arrow(nodes, "node"), _to_arrow(edges, "edge"), options, fitted=fitted)
+    edge_table = None if edges is None else _to_arrow(edges, "edge")
+    return dataset_from_tables(_to_arrow(nodes, "node"), edge_table, options, fitted=fitted)
 
 
 def _has_end_columns(frame: pd.DataFrame) -> bool:

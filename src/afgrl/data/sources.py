@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,8 +13,9 @@ from afgrl.data.benchmarks import BENCHMARKS, Counts, load_benchmark
 from afgrl.data.dataset import Dataset
 from afgrl.data.demo import COUNTS as DEMO_COUNTS
 from afgrl.data.demo import load_demo
+from afgrl.data.read_keywords import ReadKeywords, with_keywords
 from afgrl.data.splits import UNUSED, Splits, random_splits
-from afgrl.data.tables.options import ReadOptions, column_assignments
+from afgrl.data.tables.options import ReadOptions
 from afgrl.data.unpacking import home_expanded, is_file_or_folder
 from afgrl.errors import UserError, unknown
 
@@ -44,45 +44,29 @@ def _row(name: str, title: str, counts: Counts, available: str | None, url: str 
 
 def load(
     source: str | Path,
+    /,
     *,
     data_dir: str | Path | None = None,
     splits: str = "auto",
     seed: int = 0,
     directed: bool | None = None,
-    id: str | None = None,
-    name: str | None = None,
-    label: str | None = None,
-    nodes: str | Path | None = None,
-    source_column: str | None = None,
-    target_column: str | None = None,
-    weight: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    knn_graph: int | None = None,
-    na_values: str | Sequence[str] = (),
-    keep_default_na: bool = True,
-    encoding: str | None = None,
-    options: ReadOptions | None = None,
+    options: ReadOptions = ReadOptions(),
+    **read: Unpack[ReadKeywords],
 ) -> Dataset:
-    """The dataset with that name, or from the user's file or folder.
+    """The dataset with that name, or from the user's file or folder, read according to ``options``, or to the same
+    options by name: ``load("people", id="email", label="team", columns={"zip": "category"}, knn_graph=15)``.
 
     ``data_dir`` (also ``AFGRL_DATA``) is a folder of raw files, searched before anything is downloaded.
     ``splits``: "canonical" are the published splits, "random" are 20 random splits that depend on ``seed``, "auto" are
     the canonical ones if the dataset has any, else random ones.
     ``directed=None``: as in the paper, where only WikiCS is directed.
 
-    The other parameters say how to read the user's files, like the options of `afgrl fit`; what is not given is
-    inferred. ``id``, ``name`` and ``label`` are columns of the table of nodes, or "none"; ``nodes`` is that table, if
-    ``source`` is a table of edges. ``columns`` sets types: ``{"zip": "category"}``. ``na_values`` are more words for a
-    missing value, and ``keep_default_na=False`` drops NA, NULL and the like from them, as in pandas. ``options`` are
-    all of these as one object, instead of them.
+    The options of files are those of `afgrl fit`; what is not given is inferred. ``id``, ``name`` and ``label`` are
+    columns of the table of nodes, or "none"; ``source`` and ``target`` are columns of the table of edges; ``nodes`` is
+    the table of nodes, if the first argument is a table of edges. ``na_values`` are more words for a missing value, and
+    ``keep_default_na=False`` drops NA, NULL and the like from them, as in pandas.
     """
-    if options is None:
-        options = ReadOptions(
-            id=id, name=name, source=source_column, target=target_column, label=label, weight=weight,
-            nodes=None if nodes is None else str(nodes), columns=column_assignments(columns), knn_graph=knn_graph,
-            encoding=encoding, na_values=(na_values,) if isinstance(na_values, str) else tuple(na_values),
-            keep_default_na=keep_default_na,
-        )  # fmt: skip
+    options = with_keywords(options, read)
     if splits not in SPLITS:
         raise unknown("type of splits", splits, SPLITS)
     if source in BENCHMARKS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ from afgrl.cost.limits import check_memory
 from afgrl.data.convert import as_graph
 from afgrl.data.dataset import Dataset
 from afgrl.errors import UserError
+from afgrl.experiment.evaluation import evaluate_run
 from afgrl.experiment.model import describe_model, load_method
 from afgrl.graph import Graph
 from afgrl.methods import Method, method_class
@@ -114,6 +116,13 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.labels_ = cluster_vectors(self.embedding_, n_clusters, seed, adjacency=adjacency).labels
         return self.labels_
 
+    def evaluate(self, *, baselines: bool = True) -> dict[str, Any]:
+        """The scores of `afgrl evaluate`, beside those of untrained baselines; needs a fit on a ``Dataset`` with
+        labels."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(Path(folder) / "run")
+            return evaluate_run(Run.open(Path(folder) / "run"), self.method_.device, baselines=baselines)
+
     def transform(self, graph: Any) -> np.ndarray:
         """The vectors of a graph, also of one never seen, without training: [n, d] float32."""
         check_is_fitted(self, "method_")
@@ -154,9 +163,11 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
 
     def to_pandas(self) -> pd.DataFrame:
         """The vectors of the fitted nodes as a DataFrame indexed by their ids."""
-        import pandas as pd
-
         check_is_fitted(self, "embedding_")
+        try:
+            import pandas as pd
+        except ImportError:
+            raise UserError("A DataFrame needs pandas: pip install 'afgrl[pandas]'.") from None
         index = pd.Index(self.node_ids_, name="id")
         return pd.DataFrame(self.embedding_, index=index, columns=self.get_feature_names_out())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -20,6 +19,7 @@ from afgrl.experiment.periodic import PeriodicEvaluation
 from afgrl.methods import Method
 from afgrl.runs.files import StorageError
 from afgrl.runs.folder import EVALUATIONS, HISTORY, Run
+from afgrl.runs.invocation import pasteable
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import Checkpoints, History, Stopwatch
 from afgrl.train.loop import Callback, training_loop
@@ -120,7 +120,7 @@ def train_run(
 
 
 def _resume_command(run: Run, spec: RunSpec) -> str:
-    return shlex.join(["afgrl", "fit", spec.source, "--out", str(run.path), "--resume"])
+    return pasteable("fit", spec.source, "--out", run.path, "--resume")
 
 
 def attach_labels(method: Method, dataset: Dataset) -> None:

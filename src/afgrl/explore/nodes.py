@@ -20,6 +20,7 @@ from afgrl.analysis.node_facts import NodeFacts
 from afgrl.errors import UserError, unknown
 from afgrl.report.arrays import as_strings
 from afgrl.report.payload import node_table
+from afgrl.runs.added import all_names, all_vectors
 from afgrl.runs.embeddings import FORMULA
 from afgrl.runs.folder import Run
 
@@ -46,11 +47,11 @@ class Nodes:
 
     @classmethod
     def from_run(cls, run: Run) -> Nodes:
-        stored_ids, vectors = run.embedding()
+        stored_ids, vectors = all_vectors(run)
         ids = [str(node_id) for node_id in stored_ids.tolist()]
         rows = {node_id: row for row, node_id in enumerate(ids)}
         unit = F.normalize(torch.from_numpy(vectors))
-        stored_names = run.names()
+        stored_names = all_names(run)
         names = [] if stored_names is None else pc.utf8_lower(stored_names[1]).fill_null("").to_pylist()
         lowered, facts = [node_id.lower() for node_id in ids], NodeFacts.of_run(run)
         return cls(ids, lowered, names, rows, unit, vectors, node_table(run), facts)

@@ -24,15 +24,10 @@ SCRIPTS = (
 STYLES = ("page.css",)
 
 
-def write_report(
+def write_page(
     runs: list[Run], out: Path, *, projection: str = "tsne", message: Callable[[str], Any] = lambda sentence: None
 ) -> Path:
-    """Write one HTML file that shows a run, or compares several; it opens without a network connection.
-
-    ``projection`` is ``tsne``, ``pca`` or one that was stored by ``Run.save_projection``.
-    """
-    if not runs:
-        raise UserError("A report needs at least one run.")
+    """The file of a report; ``write_report`` explains it."""
     if out.is_dir() or not out.parent.is_dir():
         raise UserError(f"Cannot write the report to {str(out)!r}; name a file in an existing folder.")
     payloads = [

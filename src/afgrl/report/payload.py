@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from afgrl.analysis.added_nodes import all_clusters
 from afgrl.analysis.node_facts import Lists, NodeFacts
 from afgrl.analysis.projection import project_run
 from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.report.arrays import Json, pack_array, pack_column, pack_ids, smallest_type
+from afgrl.runs.added import additions, all_nodes, all_vectors
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 
@@ -32,7 +34,7 @@ SIMILARITY_SCALE = 32767  # similarities are sent as int16: cosine times this
 def run_payload(run: Run, name: str, projection: str, message: Callable[[str], Any], *, neighbors: bool) -> Json:
     """Everything the page needs; ``neighbors`` adds the nearest nodes of every node and what they have in common.
     Complexity of that: O(n²·d)."""
-    ids, vectors = run.embedding()
+    ids, vectors = all_vectors(run)
     points = project_run(run, projection, message)
     spec = run.spec()
     return {
@@ -84,12 +86,13 @@ def display_names(runs: list[Run]) -> list[str]:
 
 
 def node_table(run: Run) -> pa.Table:
-    """``id``, the user's columns, and last the cluster if the run has clusters."""
-    nodes, clusters = run.nodes(), run.clusters()
+    """``id``, the user's columns, which addition a node came with if there are any, and last the cluster if the run
+    has clusters."""
+    nodes, clusters = all_nodes(run), all_clusters(run)
     if clusters is None:
         return nodes
     name = "cluster" if "cluster" not in nodes.column_names else "afgrl cluster"
-    return nodes.append_column(name, pa.array(clusters[0], pa.int32()))
+    return nodes.append_column(name, pa.array(clusters, pa.int32()))
 
 
 def _spec(spec: RunSpec) -> Json:
@@ -117,12 +120,13 @@ def _columns(run: Run) -> list[Json]:
 
 
 def _data(run: Run) -> Json:
-    """The description of the data with its ingest report, and a message if the page omits columns."""
+    """The description of the data with its ingest report, and messages about added nodes and omitted columns."""
     data, n_columns = run.data(), run.nodes().num_columns - 1
-    if n_columns <= MAX_COLUMNS:
-        return data
-    message = {"level": "info", "text": f"This page shows the first {MAX_COLUMNS} of {n_columns:,} columns."}
-    return data | {"messages": [*data.get("messages", []), message]}
+    texts = [f"Added after training: {len(added.ids):,} nodes of {added.name}." for added in additions(run)]
+    if n_columns > MAX_COLUMNS:
+        texts.append(f"This page shows the first {MAX_COLUMNS} of {n_columns:,} columns.")
+    messages = [{"level": "info", "text": text} for text in texts]
+    return data | {"messages": [*data.get("messages", []), *messages]} if messages else data
 
 
 def _history(records: list[Json]) -> dict[str, list[Any]]:

@@ -40,9 +40,13 @@ def check_format(format: str) -> None:
 
 def write_parquet(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     """Columns ``id`` and ``embedding``, a fixed-size list."""
+    write_table(file, pa.table({"id": pa.array(ids), "embedding": vector_column(vectors)}))
+
+
+def vector_column(vectors: np.ndarray) -> pa.Array:
+    """[n, d] as n lists of a fixed size."""
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-    columns = {"id": pa.array(ids), "embedding": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
-    write_table(file, pa.table(columns))
+    return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
 
 
 def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -50,12 +54,17 @@ def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
     table = read_table(file).combine_chunks()
     with reading(file):
         check(table.num_rows > 0 and table["id"].null_count == 0, "it has no ids")
-        column = table["embedding"].chunk(0)
-        kind = column.type
-        check(pa.types.is_fixed_size_list(kind) and pa.types.is_float32(kind.value_type), f"its vectors are {kind}")
-        check(column.null_count == 0, "a vector is missing")
-        flat = column.flatten().to_numpy(zero_copy_only=False)
-        return table["id"].to_numpy(), flat.reshape(-1, kind.list_size).copy()  # PyArrow's array is read-only
+        return table["id"].to_numpy(), column_vectors(table["embedding"])
+
+
+def column_vectors(column: pa.ChunkedArray) -> np.ndarray:
+    """[n, d] from lists of a fixed size; to be used inside ``reading``."""
+    kind = column.type
+    check(pa.types.is_fixed_size_list(kind) and pa.types.is_float32(kind.value_type), f"its vectors are {kind}")
+    check(column.null_count == 0, "a vector is missing")
+    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    vectors: np.ndarray = flat.reshape(-1, kind.list_size).copy()  # PyArrow's array is read-only
+    return vectors
 
 
 def _write_csv(file: Path, ids: np.ndarray, vectors: np.ndarray) -> int:
@@ -104,11 +113,10 @@ def _write_lance(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
         import lance
     except ImportError:
         raise UserError("The format 'lance' needs lance: pip install pylance.") from None
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
     remove_leftovers(file.parent, file.name.__eq__)
     temporary = temporary_path(file)
     try:
-        lance.write_dataset(pa.table({"id": pa.array(ids), "embedding": flat}), str(temporary))
+        lance.write_dataset(pa.table({"id": pa.array(ids), "embedding": vector_column(vectors)}), str(temporary))
         remove(file)  # a Lance dataset is a folder, which a rename cannot replace
         os.replace(temporary, file)
     except OSError as error:

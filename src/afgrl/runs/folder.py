@@ -35,7 +35,7 @@ OWN_FILES = (
     "config.toml", "environment.json", "history.jsonl", "evaluations.jsonl", "graph.safetensors", "nodes.parquet",
     "splits.npz", "data.json", "preprocessing.json", "checkpoint.pt", "model.safetensors", "model.json", "scores.json",
     "predictions.npz", "clusters.parquet", "clusters.json", "projection-*.npy", "index.faiss", "index.json",
-    "model.onnx", "report.html", "trace.jsonl", "map-*.npy",  # the last two: of format 1
+    "added-*.parquet", "model.onnx", "report.html", "trace.jsonl", "map-*.npy",  # the last two: of format 1
     *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
 )  # fmt: skip
 OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance")
@@ -275,8 +275,9 @@ class Run:
         results.write_clusters(self.clusters_file, ids, clusters, description)
 
     def clusters(self) -> tuple[np.ndarray, dict[str, Any]] | None:
-        """The cluster of each node, [n], and the description of the clusters; None before `afgrl cluster`."""
-        found = results.read_clusters(self.clusters_file)
+        """The cluster of each trained node, [n], and the description of the clusters; None before `afgrl cluster`."""
+        nodes = self.path / dataset_files.NODES
+        found = results.read_clusters(self.clusters_file, n_rows(nodes) if nodes.is_file() else None)
         if found is not None:
             self._check_n(self.clusters_file.name, len(found[0]))
         return found

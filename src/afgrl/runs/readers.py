@@ -33,6 +33,7 @@ ADVICE = {
     "history.jsonl": "delete it to continue without it",
     "evaluations.jsonl": "delete it to continue without it",
     "clusters.*": "write it again with `afgrl cluster`",
+    "added-*.parquet": "delete it, and add the nodes again with `afgrl add`",
     "scores.json": "write it again with `afgrl evaluate`",
     "projection-*.npy": "delete it to compute it again",
     "index.*": "delete index.json to build the index again",

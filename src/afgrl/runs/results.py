@@ -23,8 +23,11 @@ def write_clusters(file: Path, ids: np.ndarray, clusters: np.ndarray, descriptio
     file.with_name(CLUSTERS_JSON).unlink(missing_ok=True)
 
 
-def read_clusters(file: Path) -> tuple[np.ndarray, dict[str, Any]] | None:
-    """The cluster of each node, [n], and the description of the clusters; None before `afgrl cluster`."""
+def read_clusters(file: Path, n: int | None = None) -> tuple[np.ndarray, dict[str, Any]] | None:
+    """The clusters of the first ``n`` nodes, and their description; None before `afgrl cluster`.
+
+    Nodes that were added to the run come after those that it was trained on, which the description is about.
+    """
     if not file.is_file():
         return None
     table, earlier = read_table(file), file.with_name(CLUSTERS_JSON)
@@ -36,7 +39,7 @@ def read_clusters(file: Path) -> tuple[np.ndarray, dict[str, Any]] | None:
         check_record(description, {"k": int, "clusters": list, "tried": list, "criterion": str})
         for card in description["clusters"]:
             check_record(card, {"cluster": int, "size": int, "features": list, "closest": list})
-        clusters, k = table["cluster"].to_numpy(), description["k"]
+        clusters, k = table["cluster"].to_numpy()[:n], description["k"]
         check(clusters.dtype == np.int32 and int(clusters.min()) >= 0, "its clusters are not numbers from 0")
         sizes = [card["size"] for card in description["clusters"]]
         fits = len(sizes) == k and np.bincount(clusters, minlength=k).tolist() == sizes

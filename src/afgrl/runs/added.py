@@ -1,0 +1,106 @@
+"""Nodes added to a run after training. Each addition is a separate file; what the run was trained on stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from afgrl.errors import UserError, unknown
+from afgrl.graph import as_text
+from afgrl.runs.embeddings import column_vectors, vector_column
+from afgrl.runs.files import write_table
+from afgrl.runs.folder import Run
+from afgrl.runs.readers import check, read_table, reading
+
+PATTERN = "added-*.parquet"
+TRAINED = "training"  # in the column ``added``: a node that the run was trained on
+
+
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """Nodes that were embedded by the trained method and stored in its run."""
+
+    name: str  # of the source they came from
+    nodes: pa.Table  # ``id`` and the columns of the run's own nodes, with their types
+    vectors: np.ndarray  # [m, d] float32
+
+    @property
+    def ids(self) -> np.ndarray:
+        ids: np.ndarray = self.nodes["id"].to_numpy()
+        return ids
+
+
+def save_addition(run: Run, addition: Addition) -> None:
+    """Write one file, in one rename; an addition of the same name is replaced."""
+    name = "embedding" if "embedding" not in addition.nodes.column_names else "afgrl embedding"
+    table = addition.nodes.append_column(name, vector_column(addition.vectors))
+    write_table(_file(run, addition.name), table)
+
+
+def additions(run: Run) -> list[Addition]:
+    """What was added to a run, in the order of the names."""
+    files = sorted(run.path.glob(PATTERN))
+    return [_read(run, file) for file in files]
+
+
+def remove_addition(run: Run, name: str) -> None:
+    file = _file(run, name)
+    if not file.is_file():
+        names = [addition.name for addition in additions(run)]
+        if not names:
+            raise UserError(f"The run {str(run.path)!r} has no added nodes.")
+        raise unknown("addition", name, names)
+    file.unlink()
+
+
+def all_vectors(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """The ids and vectors of the nodes the run was trained on, then those of the added ones."""
+    ids, vectors = run.embedding()
+    added = additions(run)
+    if not added:
+        return ids, vectors
+    every = [ids, *(addition.ids for addition in added)]
+    numbers = all(part.dtype.kind in "iu" for part in every)
+    joined = np.concatenate(every if numbers else [as_text(part) for part in every])
+    return joined, np.concatenate([vectors, *(addition.vectors for addition in added)])
+
+
+def all_nodes(run: Run) -> pa.Table:
+    """``id`` and the columns of the same nodes, in the same order; if any were added, the column ``added`` says by
+    which addition."""
+    nodes, added = run.nodes(), additions(run)
+    if not added:
+        return nodes
+    ids, _ = all_vectors(run)
+    own = pa.table({name: nodes[name] for name in nodes.column_names[1:]})
+    parts = [own, *(addition.nodes.drop_columns(["id"]) for addition in added)]
+    columns = pa.concat_tables(parts) if own.num_columns else None
+    origins = [TRAINED] * nodes.num_rows + [addition.name for addition in added for _ in addition.ids]
+    table = {"id": pa.array(ids)} | ({name: columns[name] for name in columns.column_names} if columns else {})
+    name = "added" if "added" not in table else "afgrl added"
+    return pa.table(table | {name: pa.array(origins, pa.string())})
+
+
+def all_names(run: Run) -> tuple[str, pa.ChunkedArray] | None:
+    """The column of names shown beside the ids, and the names of the same nodes as text; None without names."""
+    found = run.names()
+    return None if found is None else (found[0], all_nodes(run)[found[0]].cast(pa.string()))
+
+
+def _file(run: Run, name: str) -> Path:
+    return run.path / f"added-{name}.parquet"
+
+
+def _read(run: Run, file: Path) -> Addition:
+    table, own = read_table(file), run.nodes()
+    with reading(file):
+        check(table.num_rows > 0 and table["id"].null_count == 0, "it has no ids")
+        vectors, nodes = column_vectors(table.column(-1)), table.remove_column(table.num_columns - 1)
+        check(nodes.column_names == own.column_names, "its columns are not those of the run")
+        check(vectors.shape[1] == run.embedding()[1].shape[1], f"its vectors have the width {vectors.shape[1]}")
+        types = [own.schema.field(name).type for name in own.column_names[1:]]
+        check(types == [nodes.schema.field(name).type for name in own.column_names[1:]], "its columns have other types")
+        return Addition(file.stem.removeprefix("added-"), nodes, vectors)
