@@ -45,6 +45,15 @@ def test_a_run_stores_the_columns_and_their_encoding(run):
     assert 0 <= last["drift"] <= 2
 
 
+def test_one_command_leads_from_tables_to_a_report(folder, tmp_path):
+    out = tmp_path / "run"
+    answer = afgrl("fit", str(folder), "--out", str(out), "--report", "--json", *SMALL)
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.stdout)["report"] == str(out / "report.html")
+    assert (out / "report.html").stat().st_size > 100_000
+    assert Run.open(out).clusters() is not None
+
+
 def test_the_training_graph_embedded_as_a_new_graph_gives_the_same_vectors(run, folder, tmp_path):
     file = tmp_path / "again.parquet"
     answer = afgrl("embed", str(run.path), "--graph", str(folder), "--out", str(file), "--device", "cpu")
@@ -161,8 +170,10 @@ def test_clusters_are_described_by_their_features(run):
     )
     assert {item["name"] for row in answer["clusters"] for item in row["features"]} <= {
         "age",
-        "color=red",
-        "color=blue",
+        "color: red",
+        "color: blue",
+        "label: x",
+        "label: y",
     }
     assert "most central" in afgrl("cluster", str(run.path)).stdout
     assert afgrl("cluster", str(run.path), "-k", "many").exit_code == 2

@@ -36,7 +36,7 @@ def test_names_are_shown_beside_ids(visit, report):
     assert page.inner_text(".tag") == "town 8"
     assert all("town " in text and "node-" in text for text in page.locator(".neighbor .id").all_inner_texts())
     assert page.locator("#clusters .chip").first.inner_text() == "Paris · node-000"
-    assert page.evaluate("page.color") == "region"
+    assert page.evaluate("page.color") == "cluster"
 
 
 def test_a_name_is_found(visit, report):

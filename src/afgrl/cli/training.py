@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ from afgrl.cli.options import (
 from afgrl.errors import UserError
 
 RESUME_RULE = "--resume continues the run given by --out with that run's own settings"
-ALLOWED_WITH_RESUME = {"source", "out", "resume", "device", "data_dir", "as_json", "quiet"}
+ALLOWED_WITH_RESUME = {"source", "out", "report", "resume", "device", "data_dir", "as_json", "quiet"}
 
 
 @command
@@ -82,6 +83,9 @@ def fit(
         int,
         typer.Option("--evaluate-every", min=0, help="Epochs between evaluations, for best-epoch evaluation."),
     ] = 0,
+    report: Annotated[
+        bool, typer.Option("--report", help="Also cluster the nodes and write report.html into the run folder.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -107,11 +111,23 @@ def fit(
         run = _fit(spec, out, device, quiet, force=force)
     last = run.lines(HISTORY)[-1:]
     seconds = round(time.perf_counter() - started, 2)
+    if report:
+        _write_report(run, data_dir, silent if quiet or as_json else message)
     if as_json:
-        print(json.dumps({"run": str(run.path), "seconds": seconds, **(last[0] if last else {})}))
+        file = {"report": str(run.report_file)} if report else {}
+        print(json.dumps({"run": str(run.path), "seconds": seconds, **file, **(last[0] if last else {})}))
     else:
-        following = "evaluate" if run.data().get("classes") else "report"
-        print(f"Saved to {run.path} ({seconds} s). Next: {pasteable(following, run.path)}")
+        following = "evaluate" if run.data().get("classes") else "explore" if report else "report"
+        shown = f"; its report is {run.report_file}" if report else ""
+        print(f"Saved to {run.path} ({seconds} s){shown}. Next: {pasteable(following, run.path)}")
+
+
+def _write_report(run: Any, data_dir: str | None, say: Callable[[str], Any]) -> None:
+    from afgrl.analysis.clustering import cluster_run
+    from afgrl.report import write_report
+
+    cluster_run(run, data_dir=data_dir)
+    write_report(run, run.report_file, message=say)
 
 
 def _resume(
