@@ -44,6 +44,10 @@ def commands():
             "embed --graph", ["embed", "{folder}/run", "--graph", "{other}", "--device", "cpu", *out], "embedded",
             steps=[{"out/vectors.npy": "absent", "out/vectors.npy.ids.txt": ids} for ids in ("old", "new")],
         ),
+        Command(  # clusters without the added nodes are complemented when they are read
+            "add", ["add", "{folder}/run", "{other}", "--device", "cpu", "--quiet", "--force"], "clustered",
+            steps=[{"run/added-other.parquet": "new", "run/clusters.parquet": "old"}],
+        ),
         Command("save", ["save"], "empty", [["save", "force"]], refused=("new",)),
         Command("save force", ["save", "force"], "clustered"),
     ]  # fmt: skip
