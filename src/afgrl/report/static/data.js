@@ -70,6 +70,11 @@ function formatQuantity(number, unit) {
   return unit === "date" ? day : `${day} ${time.slice(0, time.startsWith("00", 6) ? 5 : 8)}`;
 }
 
+// What a training run counts: batches of rows, or passes over the graph.
+function stepName(run) {
+  return run.settings.batch_size ? "step" : "epoch";
+}
+
 function nodeName(run, row) {
   return run.nameColumn && cellText(run.nameColumn, row);
 }

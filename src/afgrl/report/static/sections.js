@@ -29,8 +29,8 @@ function trainingFacts(run) {
     ["dimensions", formatCount(run.width)],
     ["method", run.spec.method ?? "–"],
   ];
-  const lastEpoch = (run.history.epoch ?? []).slice(-1)[0];
-  if (lastEpoch !== undefined) facts.push(["epochs", formatCount(lastEpoch)]);
+  const lastStep = (run.history.epoch ?? []).slice(-1)[0];
+  if (lastStep !== undefined) facts.push([`${stepName(run)}s`, formatCount(lastStep)]);
   if (run.settings.seed !== undefined) facts.push(["seed", String(run.settings.seed)]);
   return facts;
 }

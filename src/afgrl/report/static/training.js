@@ -1,5 +1,5 @@
 "use strict";
-// The section on training: what was logged per epoch.
+// The section on training: what was logged during it.
 
 const COLLAPSED_SPREAD = 0.05;
 const COLLAPSED_RANK = 1.5;
@@ -70,7 +70,8 @@ function trainingPanel(runs, { names, title, y, log, explanation }) {
   const values = lines.flatMap((line) => line.y);
   const positive = values.every((value) => value === null || value > 0);
   const yOptions = log ? (positive ? logAxis(values) : {}) : { rangemode: "tozero" };
-  return [panel(title, lineChart(`${title} by epoch`, lines, "epoch", y, yOptions), explanation)];
+  const unit = [...new Set(runs.map(stepName))].sort().join(" or ");
+  return [panel(title, lineChart(`${title} by ${unit}`, lines, unit, y, yOptions), explanation)];
 }
 
 function collapseWarnings(run) {
