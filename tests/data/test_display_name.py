@@ -55,3 +55,12 @@ def test_row_numbers_get_names(tmp_path):
     table.to_csv(tmp_path / "table.csv", index=False)
     dataset = load(tmp_path / "table.csv", knn_graph=3, id="none")
     assert (dataset.ingested.numbered, dataset.ingested.name_column) == (True, "name")
+
+
+def test_nobody_is_warned_that_names_are_no_features(tmp_path):
+    columns = {"id": NUMBERS, "name": [f"Town {i}" for i in range(N)], "mayor": [f"Mayor {i}" for i in range(N)]}
+    pd.DataFrame({**columns, "v": [1.5, 2.5] * (N // 2)}).to_csv(tmp_path / "table.csv", index=False)
+    warnings = messages(load(tmp_path / "table.csv", knn_graph=3), "warning")
+    assert [text.split(":")[0] for text in warnings if "look like names" in text] == [
+        "Ignored column 'mayor' of table.csv"
+    ]

@@ -7,6 +7,7 @@ that occurs only in edges has empty columns; a node without edges stays.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def dataset_from_tables(
         x = given_features(features, table.n_listed, len(ids), names.nodes)
     else:
         used = columns.drop_columns([table.label]) if table.label else columns
-        table_encoder, x = encode_columns(used, table.n_listed, len(ids), fitted, options, report, names.nodes)
+        own = replace(options, name=table.name)
+        table_encoder, x = encode_columns(used, table.n_listed, len(ids), fitted, own, report, names.nodes)
     if options.knn_graph is not None:
         edge_index = nearest_neighbor_edges(x, options.knn_graph, report)
     if x is None:

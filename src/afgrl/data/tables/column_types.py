@@ -34,10 +34,11 @@ DESCRIPTION = {
 
 
 def choose_column_types(
-    table: pa.Table, given: Mapping[str, ColumnType], report: IngestReport, where: str
+    table: pa.Table, given: Mapping[str, ColumnType], report: IngestReport, where: str, *, shown: str | None = None
 ) -> dict[str, str]:
     """The type of each column that becomes features, given by the user or inferred from the cells; for numbers it is
-    their format. Ignored columns are not in the result."""
+    their format. Ignored columns are not in the result. ``shown`` holds the names of nodes: nobody needs to be warned
+    that those are not features."""
     for name in given:
         require_column(table, name, where)
     types: dict[str, str] = {}
@@ -48,7 +49,7 @@ def choose_column_types(
         elif name in given:
             types[name] = _given_type(name, column, given[name], where)
         else:
-            types[name] = _inferred_type(name, column, report, where)
+            types[name] = _inferred_type(name, column, IngestReport() if name == shown else report, where)
     types = {name: column_type for name, column_type in types.items() if column_type != "ignore"}
     for column_type in dict.fromkeys(types.values()):
         names = [name for name, other in types.items() if other == column_type]

@@ -37,8 +37,8 @@ def encode_columns(
 
 
 def fit_table_encoder(columns: pa.Table, options: ReadOptions, report: IngestReport, where: str) -> TableEncoder | None:
-    """None if no column becomes a feature."""
-    column_types = choose_column_types(columns, options.column_types, report, where)
+    """None if no column becomes a feature. The name in ``options`` is the column that was chosen."""
+    column_types = choose_column_types(columns, options.column_types, report, where, shown=options.name)
     if options.text_model is not None and TextColumn.kind not in column_types.values():
         report.warning(f"No column of {where} is text, so --text-model has no effect; use --column NAME=text.")
     table_encoder = TableEncoder.fit(columns, column_types, report, where, text_model=options.text_model)

@@ -31,7 +31,7 @@ def encode_types(
     for code, node_type in enumerate(types):
         encoder = fitted.types[node_type] if fitted else None
         if encoder is None:
-            own = options.of_table(used[node_type].column_names, node_type)
+            own = replace(options.of_table(used[node_type].column_names, node_type), name=nodes[node_type].name)
             encoder = fit_table_encoder(used[node_type], own, report, where[node_type]) or TableEncoder(())
         encoders[node_type] = encoder
         n = int((codes == code).sum())
