@@ -104,7 +104,7 @@ def test_added_nodes_are_on_the_map(run, new):
     assert np.array_equal(placed[:40], points)
     to_blue, to_red = (np.linalg.norm(placed[40] - points[start::2].mean(0)) for start in (0, 1))
     assert to_blue < to_red
-    payload = run_payload(run, "run", "pca", lambda sentence: None, neighbors=True)
+    payload = run_payload(run, "run", "pca", lambda sentence: None)
     assert payload["n"] == 42
     assert payload["ids"][40:] == ["twin", "other"]
     columns = {column["name"]: column for column in payload["columns"]}
