@@ -31,7 +31,8 @@ from benchmarks import RESULTS
 from benchmarks.explorer_load import Explorer, explorer_process, process_memory, system_load
 
 WIDTH, N_CLUSTERS, MEAN_DEGREE = 32, 40, 6
-REPEATS = 5  # first views, each in a new browser context
+N_SMALL = 1000  # nodes of the run for comparison
+REPEATS = 5  # first views of each run, each in a new browser context
 N_REQUESTS = 50  # of each kind
 BROWSER_FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 EXPORTED = 50_000  # rows of an export: the nodes of the first view
@@ -80,26 +81,30 @@ def _description(ids: np.ndarray, cluster: np.ndarray) -> dict[str, Any]:
     return {"k": N_CLUSTERS, "criterion": "planted", "tried": [], "clusters": cards}
 
 
-def first_views(explorer: Explorer) -> tuple[list[float], dict[str, Any]]:
-    """Seconds from opening the address to a drawn map, and what the page of the last one says."""
+def first_views(large: Explorer, small: Explorer) -> dict[str, Any]:
+    """Seconds from opening the address to a drawn map, of both explorers in turn, and what the page of the large run
+    says. The small run tells what a page takes on this machine at this time, whatever the number of nodes."""
     program = next(found for name in ("chromium", "google-chrome") if (found := shutil.which(name)))
-    seconds = []
+    seconds: dict[str, list[float]] = {"large": [], "small": []}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=BROWSER_FLAGS)
-        for _ in range(REPEATS):
-            page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+        for name, explorer in [("small", small), ("large", large)] * REPEATS:
+            context = browser.new_context(viewport={"width": 1440, "height": 900})
+            page = context.new_page()
             started = time.perf_counter()
             page.goto(f"http://{explorer.host}/?token={explorer.token}")
             page.wait_for_selector("html[data-ready]", timeout=120_000)
             # Two frames later the points are on the screen.
             page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            seconds.append(time.perf_counter() - started)
-        said = {
-            "points": page.evaluate("() => page.plots[0].holder.data[0].x.length"),
-            "note": page.inner_text("#projection-note"),
-        }
+            seconds[name].append(round(time.perf_counter() - started, 2))
+            said = {
+                "points": page.evaluate("() => page.plots[0].holder.data[0].x.length"),
+                "note": page.inner_text("#projection-note"),
+            }
+            context.close()  # an open page would slow down the next one
         browser.close()
-    return seconds, said
+    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    return {"first_view_s": seconds, "median_first_view_s": medians, "page": said}
 
 
 def timed(ask: Callable[[Any], httpx.Response], questions: list[Any]) -> dict[str, Any]:
@@ -141,16 +146,16 @@ def measure(n: int) -> dict[str, Any]:
         load_before, started = system_load(), time.perf_counter()
         with explorer_process(run) as explorer:
             listening = time.perf_counter() - started
-            seconds, said = first_views(explorer)
+            with explorer_process(make_run(Path(folder) / "small", N_SMALL)) as small:
+                views = first_views(explorer, small)
             answers = requests(explorer, n)
             pid = explorer.process.pid
             memory = {name: process_memory(pid, kind) for name, kind in (("now", "VmRSS"), ("peak", "VmHWM"))}
     return {
         "nodes": n, "width": WIDTH, "edges": n * MEAN_DEGREE // 2,
         "server_listens_s": round(listening, 2),
-        "first_view_s": {"first": round(seconds[0], 2), "median": round(statistics.median(seconds), 2),
-                         "longest": round(max(seconds), 2), "views": len(seconds)},
-        "page": said,
+        "nodes_of_small_run": N_SMALL,
+        **views,
         "requests": answers,
         "memory_mib": memory,
         "system_load": {"before": load_before, "after": system_load()},

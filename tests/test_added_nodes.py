@@ -10,7 +10,7 @@ import pytest
 
 from afgrl.analysis.added_nodes import _columns_as_in, all_clusters
 from afgrl.analysis.projection import project_run
-from afgrl.explore.nodes import Nodes, node_and_nearest, search_ids
+from afgrl.explore.nodes import Nodes, node_and_nearest, search_rows
 from afgrl.report.payload import run_payload
 from afgrl.runs.added import additions, all_nodes, all_vectors
 from afgrl.runs.folder import Run
@@ -111,7 +111,7 @@ def test_added_nodes_are_on_the_map(run, new):
     assert columns["added"]["values"] == ["june", "training"]
     assert "Added after training: 2 nodes of june." in [entry["text"] for entry in payload["data"]["messages"]]
     nodes = Nodes.from_run(run)
-    assert search_ids(nodes, "twi", 5) == ["twin"]
+    assert [nodes.ids[row] for row in search_rows(nodes, "twi", 5)] == ["twin"]
     answer = node_and_nearest(nodes, "twin", 41)
     assert len(answer["neighbors"]) == 41
     assert answer["facts"] == {"degree": 0, "edges": [], "words": []}  # those of added nodes are not stored

@@ -63,19 +63,15 @@ class Nodes:
         return name
 
 
-def search_ids(nodes: Nodes, text: str, limit: int) -> list[str]:
-    """Ids of nodes whose id or name equals the text, then starts with it, then contains it; case is ignored."""
-    return [nodes.ids[row] for row in search_rows(nodes, text, limit)]
-
-
 def search_rows(nodes: Nodes, text: str, limit: int) -> list[int]:
-    """The rows of the same nodes. PyArrow compares a million texts in milliseconds and without Python's lock."""
+    """Rows of nodes whose id or name equals the text, then starts with it, then contains it; case is ignored.
+    PyArrow compares a million texts in a fraction of a second and without Python's lock."""
     wanted = text.lower()
     found = dict[int, None]()
     for matches in (pc.equal, pc.starts_with, pc.match_substring):
         for texts in (nodes.lowercase_ids, nodes.lowercase_names):
             if texts is not None and len(found) < limit:
-                # The matches before this one are among those that this one finds.
+                # A later kind of match finds the rows of the earlier ones again.
                 rows = pc.indices_nonzero(matches(texts, wanted))[: limit + len(found)]
                 found |= dict.fromkeys(rows.to_pylist())
     return list(found)[:limit]

@@ -73,8 +73,8 @@ function rangeFilter(column, setFilter) {
     to = input("at most", max);
   const onChange = () => {
     const isSet = from.value !== "" || to.value !== "";
-    const low = from.value === "" ? min : from.valueAsNumber,
-      high = to.value === "" ? max : to.valueAsNumber + (column.unit ? LAST_MILLISECOND : 0);
+    const low = from.value === "" ? -Infinity : from.valueAsNumber,
+      high = to.value === "" ? Infinity : to.valueAsNumber + (column.unit ? LAST_MILLISECOND : 0);
     setFilter(column, isSet && { column, low, high });
   };
   from.addEventListener("change", onChange);
