@@ -10,7 +10,7 @@ import pytest
 
 from afgrl.analysis.added_nodes import _columns_as_in, all_clusters
 from afgrl.analysis.projection import project_run
-from afgrl.explore.nodes import Nodes, node_and_nearest, search_ids
+from afgrl.explore.nodes import Nodes, node_and_nearest, search_rows
 from afgrl.report.payload import run_payload
 from afgrl.runs.added import additions, all_nodes, all_vectors
 from afgrl.runs.folder import Run
@@ -104,14 +104,14 @@ def test_added_nodes_are_on_the_map(run, new):
     assert np.array_equal(placed[:40], points)
     to_blue, to_red = (np.linalg.norm(placed[40] - points[start::2].mean(0)) for start in (0, 1))
     assert to_blue < to_red
-    payload = run_payload(run, "run", "pca", lambda sentence: None, neighbors=True)
+    payload = run_payload(run, "run", "pca", lambda sentence: None)
     assert payload["n"] == 42
     assert payload["ids"][40:] == ["twin", "other"]
     columns = {column["name"]: column for column in payload["columns"]}
     assert columns["added"]["values"] == ["june", "training"]
     assert "Added after training: 2 nodes of june." in [entry["text"] for entry in payload["data"]["messages"]]
     nodes = Nodes.from_run(run)
-    assert search_ids(nodes, "twi", 5) == ["twin"]
+    assert [nodes.ids[row] for row in search_rows(nodes, "twi", 5)] == ["twin"]
     answer = node_and_nearest(nodes, "twin", 41)
     assert len(answer["neighbors"]) == 41
     assert answer["facts"] == {"degree": 0, "edges": [], "words": []}  # those of added nodes are not stored

@@ -15,13 +15,13 @@ def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("payload") / "letters")
 
 
-def payload_of(run, *, projection="pca", neighbors=False):
-    return payload.run_payload(run, "run", projection, lambda sentence: None, neighbors=neighbors)
+def payload_of(run, *, projection="pca"):
+    return payload.run_payload(run, "run", projection, lambda sentence: None)
 
 
 def test_neighbors_are_exact(run):
     ids, vectors = run.embedding()
-    packed = payload_of(run, neighbors=True)["neighbors"]
+    packed = payload_of(run)["neighbors"]
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosine = unit @ unit.T - 9 * np.eye(len(unit))
     index = unpacked(packed["index"]).reshape(len(ids), 10)
@@ -32,18 +32,17 @@ def test_neighbors_are_exact(run):
 
 
 def test_the_lists_of_edges_and_words_are_bounded(run, monkeypatch):
-    packed = payload_of(run, neighbors=True)["facts"]["edges"]
+    packed = payload_of(run)["facts"]["edges"]
     starts, values = unpacked(packed["starts"]), unpacked(packed["values"])
     assert sorted(values[starts[5] : starts[6]]) == [4, 6]  # a ring
     monkeypatch.setattr(payload, "MAX_ENTRIES", 300)
-    packed = payload_of(run, neighbors=True)["facts"]["edges"]
+    packed = payload_of(run)["facts"]["edges"]
     assert len(unpacked(packed["values"])) == 240
     assert unpacked(packed["full"]).tolist() == [2] * 240
-    assert payload_of(run)["facts"] is None  # the explorer's server has them
 
 
 def test_a_single_node_has_no_neighbors(tmp_path):
-    packed = payload_of(bare_run(tmp_path / "run", np.ones((1, 3))), neighbors=True)["neighbors"]
+    packed = payload_of(bare_run(tmp_path / "run", np.ones((1, 3))))["neighbors"]
     assert packed["k"] == 0
 
 

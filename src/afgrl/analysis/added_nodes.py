@@ -68,9 +68,9 @@ def all_clusters(run: Run) -> np.ndarray | None:
     if found is None:
         return None
     labels, description = found
-    trained, every = run.embedding()[1], all_vectors(run)[1]
-    if len(every) == len(trained):
+    if not additions(run):
         return labels
+    trained, every = run.embedding()[1], all_vectors(run)[1]
     keys = torch.from_numpy(trained)
     nearest = nearest_neighbors(torch.from_numpy(every[len(trained) :]), keys, min(N_VOTES, len(keys)))
     votes = torch.zeros(len(every) - len(trained), description["k"])

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from afgrl.errors import UserError, unknown
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.runs.added import all_vectors
+from afgrl.runs.added import additions, all_vectors
 from afgrl.runs.folder import Run
 
 LANDMARKS = 5_000  # t-SNE of more rows takes minutes on two cores
@@ -30,9 +30,10 @@ def project_run(run: Run, name: str, message: Callable[[str], Any] = lambda sent
     ``tsne`` and ``pca`` can be computed. Any other name refers to a projection saved with ``run.save_projection``.
     """
     _, vectors = run.embedding()
-    points, (_, every) = _project_trained(run, name, vectors, message), all_vectors(run)
-    if len(every) == len(vectors):
+    points = _project_trained(run, name, vectors, message)
+    if not additions(run):
         return points
+    _, every = all_vectors(run)
     unit = F.normalize(torch.from_numpy(every)).numpy()
     placed = _place_among(points, unit[: len(vectors)], unit[len(vectors) :], np.random.default_rng(0))
     return np.concatenate([points, placed.astype(np.float32)])

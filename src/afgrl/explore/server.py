@@ -17,10 +17,11 @@ from starlette.requests import ClientDisconnect
 
 from afgrl.explore.access import MAX_TOKEN, PAGE
 from afgrl.explore.answers import EXPORT, Application, add_error_handlers, guarded
-from afgrl.explore.nodes import MAX_QUOTED, Format, Nodes, export_rows, node_and_nearest, search_ids
+from afgrl.explore.first_view import FirstView
+from afgrl.explore.nodes import MAX_QUOTED, Format, Nodes, export_rows, node_and_nearest, search_rows
 from afgrl.report.arrays import safe_json
 from afgrl.report.page import SCRIPTS, STYLES, asset, served_page
-from afgrl.report.payload import display_names, run_payload
+from afgrl.report.payload import display_names, page_payload
 from afgrl.runs.folder import Run
 
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -60,9 +61,10 @@ class ExportParameters(Parameters):
 
 def build_app(run: Run, token: str | None, projection: str, message: Callable[[str], Any]) -> Application:
     """The application, with the nodes of the run in memory."""
+    first_view = FirstView.of_run(run, projection, message)
     nodes = Nodes.from_run(run)
     [name] = display_names([run])
-    data = safe_json({"live": True, "runs": [run_payload(run, name, projection, message, neighbors=False)]}).encode()
+    data = safe_json({"live": True, "runs": [page_payload(run, name, first_view.packed)]}).encode()
     page = served_page()
     files = {name: asset(name).encode() for name in SCRIPTS + STYLES}
     max_body = 10_000 + 12 * len(nodes.ids)  # bytes: every row number, and room for the other parameters
@@ -86,11 +88,13 @@ def build_app(run: Run, token: str | None, projection: str, message: Callable[[s
     # These two take time that grows with the run, so they are plain functions, which run in a thread.
     @app.get("/api/search")
     def search(query: Annotated[SearchParameters, Query()]) -> Response:
-        return JSONResponse({"ids": search_ids(nodes, query.text, query.limit)})
+        rows = search_rows(nodes, query.text, query.limit)
+        return JSONResponse({"ids": [nodes.ids[row] for row in rows], "names": [nodes.name_of(row) for row in rows]})
 
     @app.get("/api/neighbors")
     def neighbors(query: Annotated[NeighborParameters, Query()]) -> Response:
-        return JSONResponse(node_and_nearest(nodes, query.id, query.k))
+        answer = node_and_nearest(nodes, query.id, query.k)
+        return Response(safe_json(first_view.complete(answer)), media_type="application/json")
 
     @app.post(EXPORT)
     async def export(request: Request, _: Annotated[Parameters, Query()]) -> Response:

@@ -17,9 +17,9 @@ from afgrl.runs.folder import Run
 
 # In loading order.
 SCRIPTS = (
-    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "colors.js", "charts.js", "labels.js", "plot.js", "touch.js",
-    "search.js", "explain.js", "node.js", "legend.js", "sections.js", "training.js", "scores.js", "clusters.js",
-    "explorer.js", "page.js",
+    "plotly-gl2d-strict.min.js", "dom.js", "data.js", "sample.js", "colors.js", "charts.js", "labels.js", "plot.js",
+    "touch.js", "search.js", "explain.js", "node.js", "legend.js", "sections.js", "training.js", "scores.js",
+    "clusters.js", "explorer.js", "page.js",
 )  # fmt: skip
 STYLES = ("page.css",)
 
@@ -31,8 +31,7 @@ def write_page(
     if out.is_dir() or not out.parent.is_dir():
         raise UserError(f"Cannot write the report to {str(out)!r}; name a file in an existing folder.")
     payloads = [
-        run_payload(run, name, projection, message, neighbors=True)
-        for run, name in zip(runs, display_names(runs), strict=True)
+        run_payload(run, name, projection, message) for run, name in zip(runs, display_names(runs), strict=True)
     ]
     text = standalone_page(safe_json({"live": False, "runs": payloads}))
     replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))

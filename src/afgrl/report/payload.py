@@ -7,16 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 
-from afgrl.analysis.added_nodes import all_clusters
 from afgrl.analysis.node_facts import Lists, NodeFacts
-from afgrl.analysis.projection import project_run
 from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.report.arrays import Json, pack_array, pack_column, pack_ids, smallest_type
-from afgrl.runs.added import additions, all_nodes, all_vectors
+from afgrl.report.arrays import Json, pack_array, smallest_type
+from afgrl.report.map_nodes import MAX_COLUMNS, MapNodes
+from afgrl.runs.added import additions, all_vectors
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 
@@ -26,21 +24,23 @@ SHOWN_SCORES = (*COLUMNS, READOUT_COLUMNS[0])
 CHARTED = (
     ("classification", "accuracy"), ("clustering", "nmi"), ("clustering-readout", "nmi"), ("similarity", "sim@10"),
 )  # fmt: skip
-MAX_COLUMNS = 60  # of the user's columns; with a thousand the page would be large and hard to use
 MAX_ENTRIES = 1_000_000  # edges of a report, each seen from both ends, and as many words; longer lists are cut
 SIMILARITY_SCALE = 32767  # similarities are sent as int16: cosine times this
 
 
-def run_payload(run: Run, name: str, projection: str, message: Callable[[str], Any], *, neighbors: bool) -> Json:
-    """Everything the page needs; ``neighbors`` adds the nearest nodes of every node and what they have in common.
-    Complexity of that: O(n²·d)."""
-    ids, vectors = all_vectors(run)
-    points = project_run(run, projection, message)
+def run_payload(run: Run, name: str, projection: str, message: Callable[[str], Any]) -> Json:
+    """Everything that a report shows, with the nearest nodes of every node and what they have in common.
+    Complexity: O(n²·d)."""
+    nodes = MapNodes.of_run(run, projection, message)
+    neighbors = _neighbors(all_vectors(run)[1], message)
+    return page_payload(run, name, nodes.packed()) | {"neighbors": neighbors, "facts": _facts(run)}
+
+
+def page_payload(run: Run, name: str, nodes: Json) -> Json:
+    """What both a report and the explorer show. ``nodes`` are the packed ones that the map starts with."""
     spec = run.spec()
     return {
         "name": name,
-        "n": len(ids),
-        "width": vectors.shape[1],
         "data": _data(run),
         "spec": _spec(spec),
         "settings": dict(spec.settings),
@@ -49,11 +49,7 @@ def run_payload(run: Run, name: str, projection: str, message: Callable[[str], A
         "history": _history(run.lines(HISTORY)),
         "scores": _scores(run),
         "clusters": _clusters(run),
-        "projection": {"name": projection, "x": pack_array(points[:, 0]), "y": pack_array(points[:, 1])},
-        "ids": pack_ids(ids),
-        "columns": _columns(run),
-        "neighbors": _neighbors(vectors, message) if neighbors else None,
-        "facts": _facts(run) if neighbors else None,
+        **nodes,
     }
 
 
@@ -85,16 +81,6 @@ def display_names(runs: list[Run]) -> list[str]:
     return names
 
 
-def node_table(run: Run) -> pa.Table:
-    """``id``, the user's columns, which addition a node came with if there are any, and last the cluster if the run
-    has clusters."""
-    nodes, clusters = all_nodes(run), all_clusters(run)
-    if clusters is None:
-        return nodes
-    name = "cluster" if "cluster" not in nodes.column_names else "afgrl cluster"
-    return nodes.append_column(name, pa.array(clusters, pa.int32()))
-
-
 def _spec(spec: RunSpec) -> Json:
     """The spec without its settings, flat: ``evaluation.every``, ``read.id`` …; without unset options."""
     values: Json = {}
@@ -104,19 +90,6 @@ def _spec(spec: RunSpec) -> Json:
                 {f"{name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {name: value}
             )
     return {name: value for name, value in values.items() if value not in (None, ())}
-
-
-def _columns(run: Run) -> list[Json]:
-    table, names = node_table(run), run.names()
-    roles = {run.data().get("label"): "label"} | ({names[0]: "name"} if names else {})
-    has_clusters = run.clusters() is not None
-    packed = []
-    for position, name in enumerate(table.column_names[1:], start=1):
-        is_cluster = has_clusters and position == table.num_columns - 1
-        role = "cluster" if is_cluster else roles.get(name, "")
-        if position <= MAX_COLUMNS or role:
-            packed.append(pack_column(name, table.column(position), role=role, category=role != ""))
-    return packed
 
 
 def _data(run: Run) -> Json:

@@ -26,8 +26,8 @@ function decodeRun(raw, index) {
     index,
     x: decodeArray(raw.projection.x),
     y: decodeArray(raw.projection.y),
-    ids: Array.isArray(raw.ids) ? raw.ids : Array.from(decodeArray(raw.ids), String),
-    columns: raw.columns.map(decodeColumn),
+    ids: decodeIds(raw.ids),
+    columns: raw.columns.map((column) => (raw.sample ? growableColumn(decodeColumn(column)) : decodeColumn(column))),
     neighbors: raw.neighbors && {
       k: raw.neighbors.k,
       index: decodeArray(raw.neighbors.index),
@@ -38,11 +38,20 @@ function decodeRun(raw, index) {
       words: decodeLists(raw.facts.words),
       names: raw.facts.names,
     },
+    density: raw.sample && { ...raw.sample.density, cells: decodeArray(raw.sample.density.cells) },
+    serverRows: raw.sample && Array.from(decodeArray(raw.sample.rows)), // of a sample: the row of each node on the server
+    pageRows: null, // of a sample: the reverse, set below
+    foundNames: new Map(), // of a sample: id → name of found nodes
     nameColumn: null, // the column of names shown beside the ids, set below
     rows: null, // id → row, built by rowOf
   };
   run.nameColumn = run.columns.find(({ role }) => role === "name") ?? null;
+  if (raw.sample) run.pageRows = new Map(run.serverRows.map((serverRow, row) => [serverRow, row]));
   return run;
+}
+
+function decodeIds(raw) {
+  return Array.isArray(raw) ? raw : Array.from(decodeArray(raw), String);
 }
 
 function decodeLists(raw) {
@@ -51,7 +60,7 @@ function decodeLists(raw) {
 
 function decodeColumn(raw) {
   if (raw.kind === "number") return { ...raw, numbers: decodeArray(raw.numbers) };
-  return { ...raw, codes: decodeArray(raw.codes) };
+  return { ...raw, codes: decodeArray(raw.codes), missingCode: raw.values.length };
 }
 
 // The text of a cell, or null if the value is missing.
@@ -92,7 +101,9 @@ function nodeLabel(run, row) {
 
 function labelOfId(runs, id) {
   const run = runs.find((candidate) => rowOf(candidate, id) !== undefined);
-  return run ? nodeLabel(run, rowOf(run, id)) : id;
+  if (run) return nodeLabel(run, rowOf(run, id));
+  const name = runs.map(({ foundNames }) => foundNames.get(id)).find(Boolean);
+  return name ? `${name} · ${id}` : id;
 }
 
 function columnNamed(run, name) {
@@ -141,19 +152,28 @@ function storedFacts(run, row) {
   return { degree: edges.full[row], edges: list(edges), words: list(words).map((code) => names[code]) };
 }
 
-// A report answers from its own payload, the explorer from its server. `node` returns {facts, neighbors}; each neighbor
-// has its row, similarity and facts.
+// A report answers from its own payload, the explorer from its server. `node` returns {row, facts, neighbors}, or null if
+// the run does not have the node; each neighbor has its row, similarity and facts.
 const STORED_SOURCE = {
   search: async (run, text) => searchIds(run, text),
-  node: async (run, row) => ({
-    facts: storedFacts(run, row),
-    neighbors: storedNeighbors(run, row).map((found) => ({ ...found, facts: storedFacts(run, found.row) })),
-  }),
+  node: async (run, id) => {
+    const row = rowOf(run, id);
+    if (row === undefined) return null;
+    const neighbors = storedNeighbors(run, row).map((found) => ({ ...found, facts: storedFacts(run, found.row) }));
+    return { row, facts: storedFacts(run, row), neighbors };
+  },
 };
 
 const SERVER_SOURCE = {
-  search: async (run, text) => (await fetchJson("/api/search", { text })).ids,
-  node: (run, row, k) => fetchJson("/api/neighbors", { id: run.ids[row], k }),
+  search: async (run, text) => {
+    const { ids, names } = await fetchJson("/api/search", { text });
+    ids.forEach((id, index) => run.foundNames.set(id, names[index]));
+    return ids;
+  },
+  node: async (run, id, k) => {
+    const answer = await fetchJson("/api/neighbors", { id, k });
+    return run.sample ? answerInPage(run, answer) : answer;
+  },
 };
 
 async function fetchJson(path, parameters = {}) {

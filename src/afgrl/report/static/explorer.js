@@ -73,8 +73,8 @@ function rangeFilter(column, setFilter) {
     to = input("at most", max);
   const onChange = () => {
     const isSet = from.value !== "" || to.value !== "";
-    const low = from.value === "" ? min : from.valueAsNumber,
-      high = to.value === "" ? max : to.valueAsNumber + (column.unit ? LAST_MILLISECOND : 0);
+    const low = from.value === "" ? -Infinity : from.valueAsNumber,
+      high = to.value === "" ? Infinity : to.valueAsNumber + (column.unit ? LAST_MILLISECOND : 0);
     setFilter(column, isSet && { column, low, high });
   };
   from.addEventListener("change", onChange);
@@ -91,7 +91,7 @@ function valueFilter(run, column, setFilter) {
   };
   const choice = (value, code) =>
     make("label", {}, make("input", { type: "checkbox", change: toggle(code) }), truncate(value, 60));
-  const missingCode = column.values.length;
+  const { missingCode } = column;
   const nUnlisted = column.values.length - MAX_LISTED_VALUES;
   return make(
     "div",
@@ -113,7 +113,8 @@ function selectionPanel(run) {
   let rows = [];
   const exportSelection = async () => {
     try {
-      result.textContent = await exportRows(rows, format.value, withVectors.checked);
+      const onServer = run.serverRows ? Array.from(rows, (row) => run.serverRows[row]) : rows;
+      result.textContent = await exportRows(onServer, format.value, withVectors.checked);
     } catch (error) {
       showError(error.message);
     }

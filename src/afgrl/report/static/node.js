@@ -7,13 +7,11 @@ async function chooseNode(id) {
   showError("");
   page.chosen = id;
   const matches = await Promise.all(
-    page.runs.map(async (run) => {
-      const row = rowOf(run, id);
-      return row === undefined ? null : { row, ...(await page.source.node(run, row, page.nNeighbors)) };
-    }),
+    page.runs.map((run) => page.source.node(run, id, page.nNeighbors)),
   ).catch((error) => showError(error.message));
   if (!matches || page.chosen !== id) return;
   renderNode(matches);
+  renderProjectionNote();
   page.plots.forEach((plot, index) => {
     const match = matches[index];
     if (match) reveal(plot, match.row);

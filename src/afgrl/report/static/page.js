@@ -42,7 +42,7 @@ async function start() {
 
 function renderProjection() {
   const { runs } = page;
-  byId("projection-note").textContent = projectionNote(runs[0].projection.name);
+  renderProjectionNote();
   const what = runs.some((run) => run.nameColumn) ? "id or name" : "id";
   byId("search").append(...searchBox(suggestIds, chooseNode, what, (id) => labelOfId(runs, id)));
   byId("color").append(...colorChoices().map(([value, text]) => make("option", { value }, text)));
@@ -53,6 +53,11 @@ function renderProjection() {
   if (page.live) renderExplorerPanels();
   renderNode([]);
   if (runs.length > MAX_DRAWN_PLOTS) drawPlotsInView();
+}
+
+function renderProjectionNote() {
+  const [run] = page.runs;
+  byId("projection-note").textContent = projectionNote(run.projection.name) + sampleNote(run);
 }
 
 function projectionNote(name) {
@@ -96,11 +101,14 @@ async function redraw() {
   renderLegend();
   for (const plot of page.plots) {
     plot.shown = Int32Array.from(plot.run.ids.keys()).filter((row) => isVisible(plot, row));
+    plot.nFiltered = plot.run.n;
   }
   const wanted = page.plots.filter((plot) => plot.drawn || page.plots.length <= MAX_DRAWN_PLOTS);
   await Promise.all(wanted.map((plot) => drawPlot(plot, page.coloring)));
   page.selection?.show(null, page.plots[0].shown);
-  if (page.chosen !== null) renderNode(page.matches);
+  if (page.chosen === null) return;
+  renderNode(page.matches);
+  if (page.runs[0].sample) markNodes(page.plots[0], page.matches[0] ?? null); // nodes added as marks are points now
 }
 
 function renderTools() {

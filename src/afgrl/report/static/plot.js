@@ -13,10 +13,10 @@ const PLOT_CONFIG = {
 
 // `events` has click(row) and selected(rows or null). Plotly draws into `holder`; marks and texts are placed in layers
 // above it: lines (an SVG element), textLayer, overlay.
-// `shown` are the drawn rows, in drawing order.
+// `shown` are the drawn rows, in drawing order, of the first `nFiltered` rows; later ones were added to a sample since.
 function createPlot(run, holder, layers, events) {
   const shown = Int32Array.from(run.ids.keys());
-  const state = { tool: "pan", drawn: false, marks: [], edges: [], texts: [] };
+  const state = { tool: "pan", drawn: false, nFiltered: run.n, marks: [], edges: [], texts: [] };
   const plot = { run, holder, ...layers, events, shown, ...state, fullView: fullView(run) };
   listenToTouch(plot);
   return plot;
@@ -54,6 +54,7 @@ function plotLayout(plot) {
     plot_bgcolor: "rgba(0,0,0,0)",
     xaxis: { ...hidden, range: plot.fullView.x },
     yaxis: { ...hidden, range: plot.fullView.y, scaleanchor: "x", scaleratio: 1 },
+    images: densityImages(plot.run),
     newselection: { line: { color: theme().accent, width: 2, dash: "solid" } },
   };
 }
@@ -125,7 +126,9 @@ function markNodes(plot, match) {
     element.style.width = element.style.height = `${diameter}px`;
     return { at, element };
   };
-  plot.marks = (match?.neighbors ?? []).map((neighbor) => ring(neighbor.row, "near", size + 6));
+  const nAdded = plot.run.n - plot.nFiltered;
+  plot.marks = Array.from({ length: nAdded }, (_, index) => addedPoint(plot, plot.nFiltered + index));
+  plot.marks.push(...(match?.neighbors ?? []).map((neighbor) => ring(neighbor.row, "near", size + 6)));
   plot.edges = (match?.facts.edges ?? []).map((end) => ({ from: match.row, to: end, element: makeSvg("line") }));
   if (match) {
     const label = truncate(nodeTag(plot.run, match.row), 30);
@@ -135,6 +138,13 @@ function markNodes(plot, match) {
   plot.overlay.replaceChildren(...plot.marks.map((mark) => mark.element));
   plot.lines.replaceChildren(...plot.edges.map((edge) => edge.element));
   placeMarks(plot);
+}
+
+// A node that was added to a sample: a mark until the points are drawn again, which would end a selection.
+function addedPoint(plot, row) {
+  const element = swatch(page.coloring, page.coloring.bins[plot.run.index][row]);
+  element.classList.add("added");
+  return { at: row, element };
 }
 
 function placeMarks(plot) {

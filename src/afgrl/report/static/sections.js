@@ -17,7 +17,7 @@ function sourceName(run) {
 
 function dataFacts(run) {
   const { data } = run;
-  const facts = [["nodes", formatCount(data.nodes ?? run.n)]];
+  const facts = [["nodes", formatCount(data.nodes ?? run.sample?.total ?? run.n)]];
   if (data.edges !== undefined) facts.push(["edges", formatCount(data.edges)]);
   if (data.features !== undefined) facts.push(["features", formatCount(data.features)]);
   if (data.isolated) facts.push(["isolated nodes", formatCount(data.isolated)]);

@@ -1,0 +1,105 @@
+"use strict";
+// A large run in the explorer: the page starts with a sample of its nodes, and gets others when they are asked for.
+
+const DENSITY_COLOR = 0x888888; // a gray that is visible on a light and on a dark page
+const DENSITY_OPACITY = 0.55; // of the densest cell
+
+// The values of a category can grow, so the code of a missing value must not be the one after the last value.
+function growableColumn(column) {
+  if (column.kind === "number") return column;
+  const codes = Int32Array.from(column.codes, (code) => (code === column.missingCode ? -1 : code));
+  return { ...column, codes, missingCode: -1 };
+}
+
+// An answer of the server about a node, with the rows of the page instead of those of the server. Nodes that the page did
+// not have are added to the run.
+function answerInPage(run, answer) {
+  addNodes(run, answer.nodes);
+  // A node that the page does not have is only compared with others, so any number that is no row serves.
+  const pageRow = (serverRow) => run.pageRows.get(serverRow) ?? -1 - serverRow;
+  const inPage = (facts) => ({ ...facts, edges: facts.edges.map(pageRow) });
+  return {
+    row: pageRow(answer.row),
+    facts: inPage(answer.facts),
+    neighbors: answer.neighbors.map((found) => ({ ...found, row: pageRow(found.row), facts: inPage(found.facts) })),
+  };
+}
+
+function addNodes(run, raw) {
+  const ids = decodeIds(raw.ids);
+  const [x, y] = [decodeArray(raw.projection.x), decodeArray(raw.projection.y)];
+  const added = raw.columns.map(decodeColumn);
+  const isNew = raw.rows.map((serverRow) => !run.pageRows.has(serverRow));
+  const onlyNew = (values) => Array.from(values).filter((_, index) => isNew[index]);
+  if (!isNew.some(Boolean)) return;
+  for (const [index, serverRow] of raw.rows.entries()) {
+    if (!isNew[index]) continue;
+    run.pageRows.set(serverRow, run.n);
+    run.rows?.set(ids[index], run.n);
+    run.serverRows.push(serverRow);
+    run.ids.push(ids[index]);
+    run.n++;
+  }
+  run.x = joined(Float32Array, run.x, onlyNew(x));
+  run.y = joined(Float32Array, run.y, onlyNew(y));
+  run.columns.forEach((column, index) => extendColumn(column, added[index], onlyNew));
+  if (page.coloring) page.coloring = colorBy(page.runs, page.color);
+}
+
+function extendColumn(column, added, onlyNew) {
+  if (column.kind === "number") {
+    const numbers = added.numbers ?? Array.from(added.codes, () => NaN); // a category if it is too large for a number
+    column.numbers = joined(Float64Array, column.numbers, onlyNew(numbers));
+    return;
+  }
+  const codeOf = new Map(column.values.map((value, code) => [value, code]));
+  const codes = onlyNew(added.codes).map((code) => {
+    const value = added.values[code] ?? null;
+    if (value === null) return column.missingCode;
+    if (!codeOf.has(value)) codeOf.set(value, column.values.push(value) - 1);
+    return codeOf.get(value);
+  });
+  column.codes = joined(Int32Array, column.codes, codes);
+}
+
+function joined(Type, first, second) {
+  const both = new Type(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}
+
+// The number of nodes in a text about the map.
+function sampleNote(run) {
+  if (!run.sample) return "";
+  const [shown, total] = [run.n, run.sample.total].map(formatCount);
+  return (
+    ` Showing ${shown} of ${total} nodes as points, on the density of all nodes in gray. Search finds every node and adds` +
+    " it to the map. The legend, filters, selections and exports cover the nodes shown as points."
+  );
+}
+
+// The density of all nodes as an image below the points, for Plotly's layout.
+function densityImages(run) {
+  if (!run.density) return [];
+  const { width, height, low, extent, cells } = run.density;
+  const canvas = make("canvas", { width, height });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(width, height);
+  new Uint32Array(image.data.buffer).fill(DENSITY_COLOR);
+  for (let cell = 0; cell < cells.length; cell++) image.data[4 * cell + 3] = cells[cell] * DENSITY_OPACITY;
+  context.putImageData(image, 0, 0);
+  return [
+    {
+      source: canvas.toDataURL(),
+      xref: "x",
+      yref: "y",
+      x: low[0],
+      y: low[1] + extent[1],
+      sizex: extent[0],
+      sizey: extent[1],
+      sizing: "stretch",
+      layer: "below",
+    },
+  ];
+}

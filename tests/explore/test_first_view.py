@@ -1,0 +1,132 @@
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from afgrl.explore import first_view
+from tests import browser
+from tests.browser import n_drawn, search_node
+from tests.explore.server import client_of, running_explorer, with_token
+from tests.report.test_arrays import unpacked
+from tests.sample_runs import make_run, town_columns
+
+chromium, visit = browser.chromium, browser.visit  # fixtures
+N, LIMIT = 240, 60
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """The explorer of a run with more nodes than a map starts with."""
+    run = make_run(tmp_path_factory.mktemp("large") / "towns", N, columns=town_columns(N), name="town")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_view, "MAX_POINTS", LIMIT)
+        with running_explorer(run) as address:
+            patch.undo()  # the application exists
+            yield address
+
+
+@pytest.fixture(scope="module")
+def shown(large):
+    [payload] = client_of(large).get("/payload.json").json()["runs"]
+    return payload
+
+
+@pytest.fixture(scope="module")
+def outside(shown):
+    """Rows that the sample does not have."""
+    return sorted(set(range(N)) - set(unpacked(shown["sample"]["rows"]).tolist()))
+
+
+def test_the_payload_of_a_large_run_is_a_sample(shown):
+    rows = unpacked(shown["sample"]["rows"])
+    assert (shown["n"], len(rows), shown["sample"]["total"]) == (LIMIT, LIMIT, N)
+    assert shown["ids"] == [f"node-{row:03d}" for row in rows]
+    assert all(len(unpacked(column.get("numbers") or column["codes"])) == LIMIT for column in shown["columns"])
+    central = {node_id for card in shown["clusters"]["clusters"] for node_id in [card["center"], *card["closest"]]}
+    assert central <= set(shown["ids"])
+
+
+def test_a_small_run_has_no_sample(address):
+    client = client_of(address)
+    [payload] = client.get("/payload.json").json()["runs"]
+    assert "sample" not in payload
+    assert "nodes" not in client.get("/api/neighbors", params={"id": "node-005"}).json()
+
+
+def test_an_answer_has_the_nodes_that_the_sample_lacks(large, shown, outside):
+    row = outside[0]
+    answer = client_of(large).get("/api/neighbors", params={"id": f"node-{row:03d}", "k": 5}).json()
+    named = {row, *answer["facts"]["edges"], *(found["row"] for found in answer["neighbors"])}
+    assert answer["row"] == row
+    assert answer["nodes"]["rows"] == sorted(named & set(outside))
+    assert answer["nodes"]["ids"] == [f"node-{other:03d}" for other in answer["nodes"]["rows"]]
+    kinds = [(column["name"], column["kind"]) for column in shown["columns"]]
+    assert [(column["name"], column["kind"]) for column in answer["nodes"]["columns"]] == kinds
+
+
+def test_search_finds_all_nodes_and_their_names(large, outside):
+    row = next(row for row in outside if row)
+    found = client_of(large).get("/api/search", params={"text": f"Town {row}"}).json()
+    assert (found["ids"][0], found["names"][0]) == (f"node-{row:03d}", f"town {row}")
+
+
+def test_a_node_outside_the_sample_is_found_and_added_to_the_map(visit, large, outside):
+    page = visit(with_token(large))
+    assert n_drawn(page) == LIMIT
+    assert "Showing 60 of 240 nodes" in page.inner_text("#projection-note")
+    row = next(row for row in outside if row > 100)
+    page.fill("#search-box", f"town {row}")
+    page.wait_for_selector(f"#suggestions li:has-text('town {row} · node-{row:03d}')")
+    search_node(page, f"node-{row:03d}")
+    panel = page.inner_text("#node")
+    assert f"town {row}" in panel
+    assert f"{row * 1000}" in panel  # its column of people
+    assert page.inner_text(".tag") == f"town {row}"
+    assert page.locator(".ring.near").count() == 10
+    assert page.locator(".lines line").count() == 2
+    chips = page.get_by_role("list", name="Linked nodes").get_by_role("button").all_inner_texts()
+    assert sorted(chips) == sorted(f"town {other} · node-{other:03d}" for other in (row - 1, row + 1))
+    n = page.evaluate("() => page.runs[0].n")
+    assert n > LIMIT
+    assert page.locator(".overlay .added").count() == n - LIMIT
+    assert f"Showing {n} of 240 nodes" in page.inner_text("#projection-note")
+    page.select_option("#color", "people")
+    page.wait_for_function("n => page.plots[0].holder.data[0].x.length === n", arg=n)
+    assert page.locator(".overlay .added").count() == 0
+    place = page.evaluate("id => { const run = page.runs[0], row = rowOf(run, id); return [run.x[row], run.y[row]] }",
+                          f"node-{row:03d}")  # fmt: skip
+    assert page.evaluate(
+        "([x, y]) => { const trace = page.plots[0].holder.data[0];"
+        " return Array.from(trace.x).some((value, i) => value === x && trace.y[i] === y) }",
+        place,
+    )
+
+
+def test_the_map_shows_the_density_of_all_nodes(visit, large):
+    page = visit(with_token(large))
+    page.wait_for_selector(".imagelayer image, .layer-below image", state="attached")
+    assert page.evaluate(
+        "() => document.querySelector('.plot image').getAttribute('href').startsWith('data:image/png')"
+    )
+
+
+def test_an_export_has_the_rows_of_the_server(visit, large, shown):
+    page = visit(with_token(large))
+    with page.expect_download() as waiting:
+        page.click("#export")
+    assert pd.read_csv(waiting.value.path())["id"].tolist() == shown["ids"]
+
+
+def test_a_column_without_values_in_the_sample_gets_them_later(visit, tmp_path, monkeypatch):
+    monkeypatch.setattr(first_view, "MAX_POINTS", LIMIT)
+    draw = np.random.default_rng(0)
+    notes = pa.array([None if i % 2 else f"note {i}" for i in draw.permutation(N)])
+    with running_explorer(make_run(tmp_path / "notes", N, columns={"note": notes})) as address:
+        page = visit(with_token(address))
+        for row in range(100, 140):
+            if notes[row].as_py() is not None and not page.evaluate(f"() => rowOf(page.runs[0], 'node-{row}')"):
+                break
+        search_node(page, f"node-{row}")
+        cells = page.evaluate("() => page.runs[0].ids.map((id, row) => [id, cellText(page.runs[0].columns[0], row)])")
+        assert [f"node-{row}", notes[row].as_py()] in cells
+        assert all(text == notes[int(node_id[5:])].as_py() for node_id, text in cells)
