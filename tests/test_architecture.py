@@ -13,7 +13,7 @@ import afgrl
 SOURCE = Path(afgrl.__file__).parent
 # A module imports only from its own layer or from layers before it in this list (docs/architecture.md).
 LAYERS = (
-    ("errors", "csr", "config", "graph"),
+    ("errors", "csr", "config", "notebook", "graph"),
     ("ops",),
     ("nn", "methods", "recipes"),
     ("data", "evaluate"),
@@ -126,8 +126,11 @@ def test_public_names():
         "PPR", "RandomEncoder", "RawFeatures", "SVD",
     ]  # fmt: skip
     converters = ["from_networkx", "from_pandas", "from_pyg", "from_scipy"]
-    functions = ["check", "compare", "knn_graph", "load", "write_report"]
-    expected = [*estimators, *converters, *functions, "AfgrlError", "Dataset", "Graph", "UserError"]
+    functions = [
+        "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "export_encoder", "knn_graph", "load",
+        "remove_nodes", "search", "serve_explorer", "write_report",
+    ]  # fmt: skip
+    expected = [*estimators, *converters, *functions, "AfgrlError", "Dataset", "Graph", "NodePlot", "UserError"]
     assert sorted(afgrl.__all__) == sorted(expected)
     assert afgrl._PUBLIC.keys() == set(expected)
     for name in afgrl.__all__:

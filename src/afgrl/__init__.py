@@ -6,7 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with the names below
-    from afgrl.data import Dataset, load
+    from afgrl.cost.forecast import estimate
+    from afgrl.data import Dataset, catalog, load
     from afgrl.data.convert import from_networkx, from_pandas, from_pyg, from_scipy, knn_graph
     from afgrl.data.describe import check
     from afgrl.errors import AfgrlError, UserError
@@ -27,7 +28,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
         RandomEncoder,
         RawFeatures,
     )  # fmt: skip
+    from afgrl.estimators.questions import add_nodes, cluster, remove_nodes, search
+    from afgrl.explore import serve_explorer
     from afgrl.graph import Graph
+    from afgrl.notebook import NodePlot
+    from afgrl.onnx import export_encoder
     from afgrl.report import compare, write_report
 
 __version__ = "0.1.0"
@@ -48,25 +53,35 @@ _PUBLIC = {
     "Hops": "afgrl.estimators",
     "MVGRL": "afgrl.estimators",
     "Node2Vec": "afgrl.estimators",
+    "NodePlot": "afgrl.notebook",
     "PPR": "afgrl.estimators",
     "RandomEncoder": "afgrl.estimators",
     "RawFeatures": "afgrl.estimators",
     "SVD": "afgrl.estimators",
     "UserError": "afgrl.errors",
+    "add_nodes": "afgrl.estimators.questions",
+    "catalog": "afgrl.data",
     "check": "afgrl.data.describe",
+    "cluster": "afgrl.estimators.questions",
     "compare": "afgrl.report",
+    "estimate": "afgrl.cost.forecast",
+    "export_encoder": "afgrl.onnx",
     "from_networkx": "afgrl.data.convert",
     "from_pandas": "afgrl.data.convert",
     "from_pyg": "afgrl.data.convert",
     "from_scipy": "afgrl.data.convert",
     "knn_graph": "afgrl.data.convert",
     "load": "afgrl.data",
+    "remove_nodes": "afgrl.estimators.questions",
+    "search": "afgrl.estimators.questions",
+    "serve_explorer": "afgrl.explore",
     "write_report": "afgrl.report",
 }
 __all__ = [
     "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "AfgrlError", "Dataset", "DeepWalk",
-    "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "RandomEncoder", "RawFeatures", "UserError", "check", "compare",
-    "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "write_report",
+    "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder", "RawFeatures", "UserError",
+    "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "export_encoder", "from_networkx", "from_pandas",
+    "from_pyg", "from_scipy", "knn_graph", "load", "remove_nodes", "search", "serve_explorer", "write_report",
 ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from afgrl.train.state import initial_state
 # optional package → the extra that installs it
 EXTRAS = {
     "faiss": "index", "fastapi": "explore", "onnxscript": "onnx", "pandas": "pandas", "lance": "lance",
-    "sentence_transformers": "text",
+    "sentence_transformers": "text", "plotly": "notebook", "anywidget": "notebook",
 }  # fmt: skip
 
 

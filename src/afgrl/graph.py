@@ -13,6 +13,7 @@ from torch import Tensor
 
 from afgrl.csr import csr_from_scipy
 from afgrl.errors import UserError
+from afgrl.notebook import NodePlot, plot_graph
 
 MAX_NODES = 3_000_000_000  # source * n + target must fit an int64 with room to spare
 
@@ -89,6 +90,12 @@ class Graph:
     def to(self, device: torch.device | str) -> Graph:
         weight = None if self.edge_weight is None else self.edge_weight.to(device)
         return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device), edge_weight=weight)
+
+    def plot(self, *, color: Any = None, max_nodes: int = 300) -> NodePlot:
+        """A picture of nodes and edges for notebooks, whose selection is its ``selected_ids``; of a larger graph, it
+        shows a connected sample of ``max_nodes``. ``color`` has a value for each node: numbers with a decimal point are
+        a gradient, other values are groups. Needs ``pip install 'afgrl[notebook]'``."""
+        return plot_graph(self.edge_index.cpu().numpy(), self.ids, color=color, max_nodes=max_nodes)
 
     def _repr_html_(self) -> str:
         """Shown in notebooks."""

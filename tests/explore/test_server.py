@@ -234,9 +234,9 @@ def test_a_port_in_use_is_rejected(run):
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         with pytest.raises(UserError, match="Address already in use; --port 0 chooses a free port"):
-            explore.serve(run, port=listener.getsockname()[1], open_browser=False)
+            explore.serve_explorer(run, port=listener.getsockname()[1], open_browser=False)
     with pytest.raises(UserError, match="Cannot use port 70000"):
-        explore.serve(run, port=70_000, open_browser=False)
+        explore.serve_explorer(run, port=70_000, open_browser=False)
 
 
 def test_an_unfinished_run_is_rejected(tmp_path):

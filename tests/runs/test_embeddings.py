@@ -76,7 +76,7 @@ def test_npz_holds_both_and_nothing_pickled(tmp_path, ids):
 
 def test_lance_is_said_to_be_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lance", None)
-    with pytest.raises(UserError, match="needs lance: pip install pylance"):
+    with pytest.raises(UserError, match=r"needs lance: pip install 'afgrl\[lance\]'\.$"):
         write_vectors(tmp_path / "v.lance", NAMES, VECTORS, "lance")
 
 

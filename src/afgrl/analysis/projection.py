@@ -44,15 +44,22 @@ def _project_trained(run: Run, name: str, vectors: np.ndarray, message: Callable
     stored = run.projection(name)
     if stored is not None and stored.shape == (len(vectors), 2):
         return stored
+    points = project_vectors(vectors, name, message)
+    run.save_projection(name, points)
+    return points
+
+
+def project_vectors(
+    vectors: np.ndarray, name: str, message: Callable[[str], Any] = lambda sentence: None
+) -> np.ndarray:
+    """A point for each vector, [n, 2] float32, by ``tsne`` or ``pca``."""
     if name not in PROJECTIONS:
         raise unknown("projection", name, PROJECTIONS)
     if not np.isfinite(vectors).all():
-        raise UserError(f"The vectors of the run {str(run.path)!r} are not finite, so they cannot be projected.")
+        raise UserError("The vectors are not finite, so they cannot be projected.")
     message(f"Computing the 2-D projection of {len(vectors):,} nodes with {name}.")
     points = PROJECTIONS[name](F.normalize(torch.from_numpy(vectors)).numpy())
-    points = _separate_duplicates(_rotate_to_landscape(points).astype(np.float32))
-    run.save_projection(name, points)
-    return points
+    return _separate_duplicates(_rotate_to_landscape(points).astype(np.float32))
 
 
 def pca(unit: np.ndarray) -> np.ndarray:

@@ -143,12 +143,12 @@ def explore(
     projection: Map = "tsne",
 ) -> None:
     """Serve the report as a live page on this machine: search, filter, select, export."""
-    from afgrl.explore import serve
+    from afgrl.explore import serve_explorer
 
     # Without a line break inside the address, which would break the link.
     in_one_line = functools.partial(message, soft_wrap=True)
     run = opened(run_path)
-    serve(run, port=port, open_browser=browser, use_token=token, projection=projection, message=in_one_line)
+    serve_explorer(run, port=port, open_browser=browser, use_token=token, projection=projection, message=in_one_line)
 
 
 @command

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
 
 import torch
 
@@ -15,6 +17,8 @@ from afgrl.cost.program import program_memory
 from afgrl.cost.proposals import faster
 from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data import Dataset
+from afgrl.data.any_source import read_source
+from afgrl.data.read_keywords import ReadKeywords
 from afgrl.methods import available_methods
 from afgrl.methods.afgrl import AFGRLSettings
 
@@ -23,6 +27,16 @@ from afgrl.methods.afgrl import AFGRLSettings
 # the time on a small graph depends on the number of kernels instead.
 REACHED = {"cpu": 0.5, "cuda": 0.35}
 LEAST_SECONDS = {"cpu": 0.0, "cuda": 1.4e-3}
+
+
+def estimate(
+    source: Any, /, *, settings: Mapping[str, Any] | None = None, data_dir: str | Path | None = None,
+    **read: Unpack[ReadKeywords],
+) -> dict[str, Any]:  # fmt: skip
+    """Memory and time of training AFGRL on this machine, and settings that fit or are faster, as `afgrl estimate`
+    prints them. ``source`` is what ``load`` reads, with its options, or a graph that estimators accept; ``settings``
+    are those that differ from the default, such as ``{"n_components": 64}``."""
+    return estimate_cost(read_source(source, data_dir, **read), dict(settings or {}))
 
 
 def estimate_cost(dataset: Dataset, given: dict[str, Any]) -> dict[str, Any]:

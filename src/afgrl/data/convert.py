@@ -86,7 +86,7 @@ def from_pandas(
         id=id, source=source, target=target, label=label, weight=weight, columns=column_assignments(columns),
         text_model=text_model, na_values=tuple(na_values), keep_default_na=keep_default_na,
     )  # fmt: skip
-    return _with_warnings(dataset_from_frames(nodes, edges, options, _table_encoder_of(like)))
+    return with_warnings(dataset_from_frames(nodes, edges, options, _table_encoder_of(like)))
 
 
 def knn_graph(
@@ -99,7 +99,7 @@ def knn_graph(
     if hasattr(points, "columns"):
         types = tuple(f"{name}={column_type}" for name, column_type in (columns or {}).items())
         options = ReadOptions(id=id, label=label, columns=types, knn_graph=n_neighbors)
-        return _with_warnings(dataset_from_frames(points, None, options, _table_encoder_of(like)))
+        return with_warnings(dataset_from_frames(points, None, options, _table_encoder_of(like)))
     return Graph(points, torch.from_numpy(nearest_neighbor_edges(points, n_neighbors, IngestReport())), ids)
 
 
@@ -115,7 +115,7 @@ def from_networkx(
     """
     names = list(graph.nodes)
     if features is None and names and not directed and not any("x" in graph.nodes[name] for name in names):
-        return _with_warnings(dataset_from_networkx(graph, weight, _table_encoder_of(like)))
+        return with_warnings(dataset_from_networkx(graph, weight, _table_encoder_of(like)))
     features = features or "x"
     position = {name: i for i, name in enumerate(names)}
     missing = next((name for name in names if features not in graph.nodes[name]), None)
@@ -143,7 +143,7 @@ def _table_encoder_of(like: Graph | Fitted) -> Fitted:
     return like.table_encoder
 
 
-def _with_warnings(dataset: Dataset) -> Graph:
+def with_warnings(dataset: Dataset) -> Graph:
     """The graph of tables; fixes and warnings of the ingest report are raised as Python warnings."""
     for message in dataset.ingested.report.messages if dataset.ingested else []:
         if message.level != "info":

@@ -11,11 +11,10 @@ import torch
 from scipy.sparse.csgraph import connected_components
 
 from afgrl.csr import csr_to_scipy
-from afgrl.data.convert import as_graph
+from afgrl.data.any_source import read_source
 from afgrl.data.dataset import Dataset
 from afgrl.data.ingest import IngestReport, first_few
 from afgrl.data.read_keywords import ReadKeywords
-from afgrl.data.sources import load
 from afgrl.data.tables.node_types import TYPE_COLUMN
 
 MANY_ISOLATED = 0.2  # share of nodes without edges
@@ -27,10 +26,8 @@ DOMINANT = 0.9  # share of one class
 
 def check(source: Any, /, *, data_dir: str | Path | None = None, **read: Unpack[ReadKeywords]) -> dict[str, Any]:
     """How a graph is read: its counts, and messages about what was fixed and what looks wrong, as `afgrl check` prints
-    them. ``source`` is a name, file or folder, read as by ``load``, or any object that estimators accept."""
-    if isinstance(source, (str, Path)):
-        return describe_dataset(load(source, data_dir=data_dir, **read))
-    return describe_dataset(source if isinstance(source, Dataset) else Dataset("graph", as_graph(source)))
+    them. ``source`` is what ``load`` reads (a name, file, folder or DataFrames), or a graph that estimators accept."""
+    return describe_dataset(read_source(source, data_dir, **read))
 
 
 def describe_dataset(dataset: Dataset) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,6 +16,27 @@ from afgrl.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def load_frames(source: Any, options: ReadOptions) -> Dataset:
+    """A dataset from a pair (nodes, edges) of DataFrames, or from one of nodes without edges."""
+    nodes, edges = source if isinstance(source, (tuple, list)) and len(source) == 2 else (source, None)
+    if not are_frames((nodes,) if edges is None else (nodes, edges)):
+        raise UserError(
+            f"An object of type {type(source).__name__} is not a source; pass the name of a dataset, a file, a folder, "
+            "or a pair (nodes, edges) of DataFrames."
+        )
+    if options.nodes is not None or options.encoding is not None:
+        raise UserError("The options nodes and encoding are for files, not for DataFrames.")
+    if edges is None and options.knn_graph is None:
+        raise UserError("One DataFrame has no edges; pass (nodes, edges), or use load(nodes, knn_graph=15).")
+    if edges is not None and options.knn_graph is not None:
+        raise UserError("knn_graph cannot be used with a table of edges.")
+    return dataset_from_frames(nodes, edges, options)
+
+
+def are_frames(objects: Any) -> bool:
+    return all(hasattr(one, "columns") and hasattr(one, "rename_axis") for one in objects)
 
 
 def dataset_from_frames(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from afgrl.data.splits import UNUSED, Splits, random_splits
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.unpacking import home_expanded, is_file_or_folder
 from afgrl.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SPLITS = ("auto", "canonical", "random")
 
@@ -43,7 +46,7 @@ def _row(name: str, title: str, counts: Counts, available: str | None, url: str 
 
 
 def load(
-    source: str | Path,
+    source: str | Path | pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame],
     /,
     *,
     data_dir: str | Path | None = None,
@@ -55,6 +58,9 @@ def load(
 ) -> Dataset:
     """The dataset with that name, or from the user's file or folder, read according to ``options``, or to the same
     options by name: ``load("people", id="email", label="team", columns={"zip": "category"}, knn_graph=15)``.
+    Tables in memory are read like files: ``load((nodes, edges), label="team")`` for two DataFrames,
+    ``load(points, knn_graph=15)`` for one. The dataset keeps their columns, so that a saved model and its report have
+    them.
 
     ``data_dir`` (also ``AFGRL_DATA``) is a folder of raw files, searched before anything is downloaded.
     ``splits``: "canonical" are the published splits, "random" are 20 random splits that depend on ``seed``, "auto" are
@@ -69,7 +75,9 @@ def load(
     options = with_keywords(options, read)
     if splits not in SPLITS:
         raise unknown("type of splits", splits, SPLITS)
-    if source in BENCHMARKS:
+    if not isinstance(source, (str, Path)):
+        dataset = _load_frames(source, options)
+    elif source in BENCHMARKS:
         dataset = load_benchmark(str(source), data_dir=data_dir, directed=directed)
     elif directed:
         raise UserError(f"The graph of {str(source)!r} is undirected; only 'wikics' can be loaded as directed.")
@@ -82,6 +90,12 @@ def _load_path(path: Path, options: ReadOptions) -> Dataset:
     from afgrl.data.files import load_files  # imports scikit-learn, which takes a second
 
     return load_files(path, options)
+
+
+def _load_frames(source: Any, options: ReadOptions) -> Dataset:
+    from afgrl.data.frames import load_frames  # imports scikit-learn
+
+    return load_frames(source, options)
 
 
 def _checked_path(source: str | Path) -> Path:

@@ -14,15 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from afgrl.analysis.clustering import cluster_vectors
+from afgrl.analysis.projection import project_vectors
 from afgrl.config import Settings, resolve
 from afgrl.cost.limits import check_memory
+from afgrl.data.any_source import as_dataset
 from afgrl.data.convert import as_graph
 from afgrl.data.dataset import Dataset
 from afgrl.errors import UserError
+from afgrl.estimators.picture import plot_embedding
 from afgrl.experiment.evaluation import evaluate_run
 from afgrl.experiment.model import describe_model, load_method
 from afgrl.graph import Graph
 from afgrl.methods import Method, method_class
+from afgrl.notebook import NodePlot, check_plotly
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import HISTORY, Run
@@ -51,7 +55,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn from a graph: a Graph, a Dataset, a PyG ``Data``, a pair (adjacency, features), a pair (nodes, edges)
         of DataFrames, or a NetworkX graph. ``y`` exists for scikit-learn pipelines and is never read."""
-        dataset = graph if isinstance(graph, Dataset) else Dataset("graph", as_graph(graph))
+        dataset = as_dataset(graph)
         settings = resolve(method_class(self.method).settings_class, self._settings(), graph=dataset.graph)
         device = choose_device(self.device)
         check_memory(method_class(self.method), settings, dataset.graph, device)
@@ -76,6 +80,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         self.table_encoder_ = dataset.graph.table_encoder
         self.weighted_ = dataset.graph.edge_weight is not None
         self._dataset, self._seconds = dataset, seconds
+        self._projections: dict[str, np.ndarray] = {}
         if hasattr(self, "labels_"):
             del self.labels_  # of an earlier fit
         return self
@@ -115,6 +120,23 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         seed = self.method_.settings.seed
         self.labels_ = cluster_vectors(self.embedding_, n_clusters, seed, adjacency=adjacency).labels
         return self.labels_
+
+    def plot(self, *, color: Any = None, projection: str = "tsne") -> NodePlot:
+        """A map of the embedding for notebooks: names on hover, zoom, lasso and box selection. ``selected_ids`` of the
+        answer are the selected nodes, and its ``on_select`` calls a function with them.
+
+        ``color`` is "cluster", "label", a column of the tables, or a value for each node; by default the clusters if
+        ``cluster`` was called, else the labels if there are any. ``projection`` is "tsne" or "pca"; each is computed
+        once. Needs ``pip install 'afgrl[notebook]'``.
+        """
+        check_is_fitted(self, "embedding_")
+        check_plotly()
+        if isinstance(color, str) and color == "cluster" and not hasattr(self, "labels_"):
+            self.cluster()
+        if projection not in self._projections:
+            self._projections[projection] = project_vectors(self.embedding_, projection)
+        clusters = getattr(self, "labels_", None)
+        return plot_embedding(self._projections[projection], self._dataset, self.node_ids_, clusters, color)
 
     def evaluate(self, *, baselines: bool = True) -> dict[str, Any]:
         """The scores of `afgrl evaluate`, beside those of untrained baselines; needs a fit on a ``Dataset`` with

@@ -12,13 +12,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from afgrl.errors import UserError
+from afgrl.estimators.saved import Model, as_runs
 from afgrl.runs.folder import Run
 
 if TYPE_CHECKING:
     from afgrl.explore.answers import Application
     from afgrl.explore.connections import ExplorerServer
 
-__all__ = ["create_app", "serve"]
+__all__ = ["create_app", "serve_explorer"]
 
 
 def create_app(
@@ -32,24 +33,31 @@ def create_app(
 
     With the token ``None``, every user and program on this machine can read the nodes and columns of the run.
     """
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise UserError(f"The explorer needs {' and '.join(missing)}: pip install 'afgrl[explore]'.")
+    _check_packages()
     from afgrl.explore.server import build_app
 
     return build_app(run, token, projection, message)
 
 
-def serve(
-    run: Run,
+def serve_explorer(
+    model: Model,
     *,
     port: int = 0,
     open_browser: bool = True,
     use_token: bool = True,
     projection: str = "tsne",
-    message: Callable[[str], Any] = lambda sentence: None,
+    message: Callable[[str], Any] = print,
 ) -> None:
-    """Serve the explorer on 127.0.0.1 until Ctrl-C or SIGTERM; port 0 chooses a free port."""
+    """Serve the explorer of a run or a fitted estimator on 127.0.0.1, as `afgrl explore` does, until Ctrl-C (in a
+    notebook: interrupt) or SIGTERM; port 0 chooses a free port. ``message`` receives the address."""
+    _check_packages()
+    with as_runs([model]) as (run,):
+        _serve_run(run, port, open_browser, use_token, projection, message)
+
+
+def _serve_run(
+    run: Run, port: int, open_browser: bool, use_token: bool, projection: str, message: Callable[[str], Any]
+) -> None:
     from afgrl.explore.access import new_token
 
     token = new_token() if use_token else None
@@ -66,6 +74,12 @@ def serve(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         server.run(sockets=[listener])
     message("The explorer has stopped.")
+
+
+def _check_packages() -> None:
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise UserError(f"The explorer needs {' and '.join(missing)}: pip install 'afgrl[explore]'.")
 
 
 @contextlib.contextmanager

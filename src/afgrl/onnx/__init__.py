@@ -13,6 +13,7 @@ import torch
 
 import afgrl
 from afgrl.errors import UserError
+from afgrl.estimators.saved import Model, as_runs
 from afgrl.experiment.model import load_method
 from afgrl.runs.files import replace_file
 from afgrl.runs.folder import Run
@@ -20,8 +21,9 @@ from afgrl.runs.folder import Run
 OPSET = 20
 
 
-def export_encoder(run: Run, file: Path) -> dict[str, str]:
-    """Write the encoder of a run to an ONNX file, and return the metadata stored in it.
+def export_encoder(model: Model, file: str | Path) -> dict[str, str]:
+    """Write the encoder of a run or a fitted estimator to an ONNX file, as `afgrl export` does, and return the metadata
+    stored in it. An existing file is replaced.
 
     Inputs: ``x`` [nodes, features] float32 and ``edge_index`` [2, edges] int64, both directions without self-loops, as
     in ``Graph.edge_index``; if the run was trained on weighted edges, also ``edge_weight`` [edges] float32. Output:
@@ -29,16 +31,23 @@ def export_encoder(run: Run, file: Path) -> dict[str, str]:
     without edges.
     """
     try:
-        import onnx
+        import onnx  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError:
         raise UserError("The ONNX export needs onnx and onnxscript: pip install 'afgrl[onnx]'.") from None
+    with as_runs([model]) as (run,):
+        return _export_run(run, Path(file))
+
+
+def _export_run(run: Run, file: Path) -> dict[str, str]:
+    import onnx
+
     from afgrl.onnx.encoder import exportable_encoder
 
     method = load_method(run, torch.device("cpu"))
     encoder = exportable_encoder(method).requires_grad_(False).eval()
     weighted = run.model_description()["weighted"]
-    model = _convert(encoder, method.size.n_features, weighted=weighted)
+    exported = _convert(encoder, method.size.n_features, weighted=weighted)
     metadata = {
         "method": method.name,
         "afgrl": afgrl.__version__,
@@ -47,12 +56,12 @@ def export_encoder(run: Run, file: Path) -> dict[str, str]:
     }
     if weighted:
         metadata["edge_weight"] = "positive, equal in both directions"
-    model.metadata_props.update(metadata)
+    exported.metadata_props.update(metadata)
 
     def write(path: Path) -> None:
         from onnxscript import ir
 
-        path.write_bytes(ir.to_proto(model).SerializeToString())
+        path.write_bytes(ir.to_proto(exported).SerializeToString())
         onnx.checker.check_model(str(path), full_check=True)
 
     replace_file(file, write)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from afgrl.errors import UserError
 from afgrl.estimators import NodeEmbedder
+from afgrl.estimators.saved import Model, as_runs
 from afgrl.evaluate.columns import COLUMNS, READOUT_COLUMNS
 from afgrl.experiment.evaluation import evaluate_run
 from afgrl.report.page import write_page
@@ -17,14 +16,13 @@ from afgrl.report.payload import display_names
 from afgrl.runs.folder import Run
 from afgrl.train.device import choose_device
 
-Model = Run | NodeEmbedder | str | Path  # a run, a fitted estimator, or the folder of a run
-
 
 def compare(models: Sequence[Model], *, device: str = "auto") -> list[dict[str, Any]]:
     """The mean scores of runs or fitted estimators, one row each, in the order of ``models``: ``pd.DataFrame(rows)``
     is a table. What has no scores yet is evaluated, without baselines; that needs labels.
     """
-    with _as_runs(models) as runs:
+    _check_any(models)
+    with as_runs(models) as runs:
         return [
             _row(name, run.scores() if run.has_scores else evaluate_run(run, choose_device(device), baselines=False))
             for name, run in zip(display_names(runs), runs, strict=True)
@@ -41,7 +39,8 @@ def write_report(
     ``projection`` is ``tsne``, ``pca`` or one that was stored by ``Run.save_projection``.
     """
     several = [models] if isinstance(models, (Run, NodeEmbedder, str, Path)) else models
-    with _as_runs(several) as runs:
+    _check_any(several)
+    with as_runs(several) as runs:
         return write_page(runs, Path(out), projection=projection, message=message)
 
 
@@ -55,18 +54,6 @@ def _row(name: str, scores: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, **{key: scores[key] for key in ("dataset", "method", "seed")}, **means}
 
 
-@contextmanager
-def _as_runs(models: Sequence[Model]) -> Iterator[list[Run]]:
-    """Estimators are saved for a while, under the names of their methods."""
+def _check_any(models: Sequence[Model]) -> None:
     if not models:
         raise UserError("A report needs at least one run.")
-    with tempfile.TemporaryDirectory() as folder:
-        yield [_as_run(model, Path(folder)) for model in models]
-
-
-def _as_run(model: Model, folder: Path) -> Run:
-    if isinstance(model, NodeEmbedder):
-        run = Run.create_unused(folder, model.method)
-        model.save(run.path)
-        return run
-    return model if isinstance(model, Run) else Run.open(Path(model))

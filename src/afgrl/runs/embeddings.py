@@ -112,7 +112,7 @@ def _write_lance(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     try:
         import lance
     except ImportError:
-        raise UserError("The format 'lance' needs lance: pip install pylance.") from None
+        raise UserError("The format 'lance' needs lance: pip install 'afgrl[lance]'.") from None
     remove_leftovers(file.parent, file.name.__eq__)
     temporary = temporary_path(file)
     try:
