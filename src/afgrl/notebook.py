@@ -1,7 +1,7 @@
 """Interactive pictures of nodes in notebooks, drawn from plain arrays: points, lines, ids and colors.
 
-Plotly's ``FigureWidget`` draws them. It is an anywidget, which JupyterLab, VS Code and Colab show without an extension,
-and it has zoom, lasso, box selection and hover text, which would otherwise be our own JavaScript.
+Plotly's ``FigureWidget`` draws them. It is an anywidget, made for JupyterLab, VS Code and Colab, with zoom, lasso,
+box selection and hover text, which would otherwise be our own JavaScript.
 """
 
 from __future__ import annotations
