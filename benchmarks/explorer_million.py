@@ -101,7 +101,7 @@ def first_views(large: Explorer, small: Explorer) -> dict[str, Any]:
                 "points": page.evaluate("() => page.plots[0].holder.data[0].x.length"),
                 "note": page.inner_text("#projection-note"),
             }
-            context.close()  # an open page would slow down the next one
+            context.close()  # an open page could slow down the next one
         browser.close()
     medians = {name: statistics.median(each) for name, each in seconds.items()}
     return {"first_view_s": seconds, "median_first_view_s": medians, "page": said}
