@@ -16,8 +16,8 @@ def configure_threads(environment: MutableMapping[str, str] = os.environ, group:
     """Set what the user has not set. Call it before PyTorch, NumPy or scikit-learn is imported.
 
     A thread of OpenMP that has no work spins for a while before it sleeps. On a busy machine it spins on a core that
-    the thread it waits for needs, and a command takes many times as long (results/busy-machine.md); passive threads
-    sleep at once. A container may use fewer cores than it sees, which the libraries do not notice.
+    the thread it waits for needs, and a command takes up to several times as long (docs/performance.md); passive
+    threads sleep at once. A container may use fewer cores than it sees, which the libraries do not notice.
 
     The load does not change the number of threads: the last bits of a result depend on it, and a resumed run has to
     give the bits of an uninterrupted one.
