@@ -68,13 +68,29 @@ CANDIDATES: dict[str, Change] = {  # changes from the default settings of a grap
     "skip svd": lambda settings: {"skip": "svd"},
     "skip svd+ppr": lambda settings: {"skip": "svd+ppr"},
     "encoder 1,024 wide": lambda settings: {"encoder_width": 1024},
-    "encoder 1,536 wide": lambda settings: {"encoder_width": 1536, "predictor_width": 512},
     "learning rate .002": lambda settings: {"learning_rate": 2e-3},
-    "batches of 2,048": lambda settings: {"batch_size": 2048},
-    "dropout .25": lambda settings: {"dropout": 0.25},
     "refresh every 50 steps": lambda settings: {"refresh_every": 50},
     "positives without clusters": lambda settings: {"positives": "knn+adj"},
 }
+# For dense features (results/default-dense.json); measured only if they are named.
+FURTHER: dict[str, Change] = {
+    "dropout .25": lambda settings: {"dropout": 0.25},
+    "600 steps": lambda settings: {"steps": min(600, settings.steps)},
+    "skip svd+ppr, 600 steps": lambda settings: {"skip": "svd+ppr", "steps": 600},
+    "skip svd+ppr, 600 steps, dropout .3": lambda settings: {"skip": "svd+ppr", "steps": 600, "dropout": 0.3},
+    "skip svd+ppr, 600 steps, learning rate .002": lambda settings: {
+        "skip": "svd+ppr", "steps": 600, "learning_rate": 2e-3,
+    },
+    "skip svd+ppr, 600 steps, dropout .25, learning rate .002": lambda settings: {
+        "skip": "svd+ppr", "steps": 600, "dropout": 0.25, "learning_rate": 2e-3,
+    },
+    "skip svd+ppr, 700 steps, dropout .25": lambda settings: {"skip": "svd+ppr", "steps": 700, "dropout": 0.25},
+    "700 steps, dropout .25": lambda settings: {"steps": 700, "dropout": 0.25},
+    "skip svd+ppr, 700 steps, dropout .25, learning rate .0015": lambda settings: {
+        "skip": "svd+ppr", "steps": 700, "dropout": 0.25, "learning_rate": 1.5e-3,
+    },
+    "800 steps, dropout .2, skip svd": lambda settings: {"skip": "svd", "steps": 800, "dropout": 0.2},
+}  # fmt: skip
 
 
 def plan_of(graph: str, given: argparse.Namespace) -> EvaluationPlan:
@@ -96,7 +112,7 @@ def specs(graph: str, given: argparse.Namespace) -> dict[str, list[RunSpec]]:
     defaults = resolve(AFGRLSettings, graph=_dataset(spec).graph)
     own = {}
     for name in given.candidates:
-        change = CANDIDATES[name](defaults)
+        change = (CANDIDATES | FURTHER)[name](defaults)
         changed = {key: value for key, value in change.items() if value != getattr(defaults, key)}
         own[name] = [spec_of(graph, given, **changed, seed=seed) for seed in range(given.seeds)]
     return own
@@ -171,7 +187,7 @@ def _mean(done: list[Json], task: str, score: str) -> float | None:
 
 def mean_ranks(scores: Json, graphs: Sequence[str]) -> dict[str, float]:
     """The mean rank of each candidate over graphs and scores, 1 for the best; only those measured on all graphs."""
-    names = [name for name in CANDIDATES if all(name in scores[graph] for graph in graphs)]
+    names = [name for name in CANDIDATES | FURTHER if all(name in scores[graph] for graph in graphs)]
     ranks: dict[str, list[float]] = {name: [] for name in names}
     for graph in graphs:
         for title, *_ in SCORES:
@@ -284,7 +300,9 @@ def report(sentence: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", default=",".join(GRAPHS))
-    parser.add_argument("--candidates", type=lambda names: names.split(","), default=list(CANDIDATES))
+    parser.add_argument(
+        "--candidates", nargs="+", choices=CANDIDATES | FURTHER, metavar="NAME", default=list(CANDIDATES)
+    )
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--splits", type=int, help="evaluate on the first splits only; by default on all 20")
     parser.add_argument("--fits", type=int, default=10, help="k-means fits per evaluation")

@@ -4,9 +4,11 @@ AFGRL_DATA=DIR python -m benchmarks.readout_rule --seeds 2        # → results/
 python -m benchmarks.readout_rule cora citeseer                   # a part of it; graphs already in the file stay there
 python -m benchmarks.readout_rule --table                         # only the table, from the JSON file
 
-Each candidate puts other parts beside each other before k-means: z are the vectors of the default, h its trained part,
-V its svd part, X the features, and PPR their PageRank average. NMI as in the row "clustering-readout" of `afgrl
-evaluate`, with fewer fits. Baselines are the present readout of vectors without training.
+A readout is a table (parts beside each other, projected onto their leading directions), and two scalings of it, of
+which one is chosen by what its clusters tell about the clusters of neighbors. z are the vectors of the default, h their
+trained part, V their svd part, P their PageRank average, X the features, and PPR a wider average. Each table is
+clustered in each scaling once; every rule is then a choice among the measured scores. NMI as in the row
+"clustering-readout" of `afgrl evaluate`, with fewer fits.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ import json
 import statistics
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,7 +30,7 @@ from afgrl.config import resolve
 from afgrl.data import Dataset
 from afgrl.evaluate import select_labeled
 from afgrl.evaluate.clustering import cluster_scores
-from afgrl.evaluate.readout import MAX_DIRECTIONS, MAX_WIDTH, N_STEPS, TELEPORT, clustering_readout
+from afgrl.evaluate.readout import MAX_DIRECTIONS, MAX_WIDTH, N_STEPS, TELEPORT, TIE, neighbor_information
 from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
 from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.adjacency import gcn_norm
@@ -44,25 +47,54 @@ from benchmarks.default_rule import GRAPHS
 from benchmarks.graphs import dataset
 
 N_FITS, N_RESTARTS = 3, 10
-PRESENT = "z, PPR z"
 Parts = dict[str, Tensor]  # unit rows [n, d]: z, h, V, X, P, and the wider average of each under "PPR z", …
+Json = dict[str, Any]
 
-CANDIDATES: dict[str, Callable[[Parts], list[Tensor]]] = {
-    PRESENT: lambda p: [p["z"], p["PPR z"]],
-    "z, PPR z, .5 X, .5 PPR X": lambda p: [p["z"], p["PPR z"], 0.5 * p["X"], 0.5 * p["PPR X"]],
-    "z, PPR z, .7 X, .7 PPR X": lambda p: [p["z"], p["PPR z"], 0.7 * p["X"], 0.7 * p["PPR X"]],
-    "z, PPR z, X, PPR X": lambda p: [p["z"], p["PPR z"], p["X"], p["PPR X"]],
-    "z, PPR z, .7 X": lambda p: [p["z"], p["PPR z"], 0.7 * p["X"]],
-    "z, PPR z, .7 PPR X": lambda p: [p["z"], p["PPR z"], 0.7 * p["PPR X"]],
-    "z, 1.4 PPR z": lambda p: [p["z"], 1.4 * p["PPR z"]],
-    "PPR z": lambda p: [p["PPR z"]],
-    "h, PPR h": lambda p: [p["h"], p["PPR h"]],
-    "h, PPR h, V, PPR V": lambda p: [p["h"], p["PPR h"], p["V"], p["PPR V"]],
-    "h, PPR h, X, PPR X": lambda p: [p["h"], p["PPR h"], p["X"], p["PPR X"]],
-    "h, PPR V": lambda p: [p["h"], p["PPR V"]],
+# Each table with the weights of its parts; a part "z" stands for z and PPR z.
+TABLES: dict[str, dict[str, float]] = {
+    "z": {"z": 1, "PPR z": 1},
+    "z, 1.2 PPR z": {"z": 1, "PPR z": 1.2},
+    "z, 1.4 PPR z": {"z": 1, "PPR z": 1.4},
+    "z, .5 X": {"z": 1, "PPR z": 1, "X": 0.5, "PPR X": 0.5},
+    "z, .7 X": {"z": 1, "PPR z": 1, "X": 0.7, "PPR X": 0.7},
+    "z, .7 PPR X": {"z": 1, "PPR z": 1, "PPR X": 0.7},
+    "h": {"h": 1, "PPR h": 1},
+    "h, V": {"h": 1, "PPR h": 1, "V": 1, "PPR V": 1},
+    "h, X, V": {"h": 1, "PPR h": 1, "X": 1, "PPR X": 1, "V": 1, "PPR V": 1},
+    "h, P": {"h": 1, "PPR h": 1, "P": 1, "PPR P": 1},
 }
-CONSENSUS = {"consensus of z and X": ("z", "X"), "consensus of z, X and V": ("z", "X", "V")}
 BASELINES = {"raw": "X", "svd": "V", "ppr": "P"}  # and the part that each is
+# Columns of a scaling, for k clusters.
+OWN: dict[str, Callable[[int], int]] = {"own, 64": lambda k: 64, "own, 2k": lambda k: max(8, 2 * k)}
+EVENED: dict[str, Callable[[int], int]] = {
+    "evened, 2k": lambda k: max(8, 2 * k), "evened, 4k": lambda k: max(16, 4 * k),
+}  # fmt: skip
+TIES = (0.0, TIE, 2 * TIE)
+
+
+class Rule(NamedTuple):
+    """The evened scaling is chosen unless its information is lower by more than the share ``tie``."""
+
+    table: str
+    own: str
+    evened: str
+    tie: float
+
+    def __str__(self) -> str:
+        return f"{self.table} · {self.own} or {self.evened} · tie {self.tie:g}"
+
+    def score(self, measured: Json, seed: int) -> float:
+        """The NMI of the scaling that the rule takes, in one run."""
+        own, evened = (
+            {name: values[seed] for name, values in measured[self.table][scaling].items()}
+            for scaling in (self.own, self.evened)
+        )
+        chosen = evened if evened["information"] >= (1 - self.tie) * own["information"] else own
+        return float(chosen["nmi"])
+
+
+RULES = [Rule(*parts) for parts in product(TABLES, OWN, EVENED, TIES)]
+FORMER, PRESENT = Rule("z", "own, 64", "evened, 4k", 0.0), Rule("z", "own, 2k", "evened, 2k", TIE)
 
 
 def parts_of(method: AFGRLMethod, inputs: Any, graph_x: Tensor, adjacency: Tensor) -> Parts:
@@ -82,26 +114,16 @@ def parts_of(method: AFGRLMethod, inputs: Any, graph_x: Tensor, adjacency: Tenso
     return parts
 
 
-def directions(tables: list[Tensor]) -> Tensor:
-    table = torch.cat(tables, dim=1)
-    return table @ leading_eigenvectors(gram_matrix([table]), MAX_DIRECTIONS)
+def scalings(parts: Parts, weights: dict[str, float], n_clusters: int) -> dict[str, Tensor]:
+    table = torch.cat([weight * parts[name] for name, weight in weights.items()], dim=1)
+    directions = table @ leading_eigenvectors(gram_matrix([table]), MAX_DIRECTIONS)
+    evened = directions / torch.linalg.vector_norm(directions, dim=0).sqrt().clamp(min=1e-6)
+    found = {name: directions[:, : width(n_clusters)] for name, width in OWN.items()}
+    return found | {name: evened[:, : width(n_clusters)] for name, width in EVENED.items()}
 
 
-def consensus(views: list[Tensor], n_clusters: int) -> Tensor:
-    """The leading directions of the clusters of several k-means runs on each view, each cluster a column of unit
-    length: nodes that share many clusters are close."""
-    generator = torch.Generator(views[0].device).manual_seed(1)
-    columns = []
-    for view in views:
-        for n in (n_clusters, 2 * n_clusters, 4 * n_clusters):
-            for _ in range(3):
-                member = F.one_hot(sampled_kmeans(F.normalize(view), n, generator), n).float()
-                columns.append(member / member.sum(0).clamp(min=1).sqrt())
-    table = torch.cat(columns, dim=1)
-    return table @ leading_eigenvectors(gram_matrix([table]), n_clusters)
-
-
-def nmi_of_candidates(source: Dataset, seed: int, device: torch.device) -> dict[str, float]:
+def measured(source: Dataset, seed: int, device: torch.device) -> Json:
+    """{table: {scaling: {"nmi", "information"}}} of one run."""
     assert source.y is not None
     assert source.splits is not None
     rows, y, _ = select_labeled(source.y, source.splits)
@@ -113,51 +135,71 @@ def nmi_of_candidates(source: Dataset, seed: int, device: torch.device) -> dict[
     x = graph.x.to_dense() if device.type == "cuda" else graph.x
     parts = parts_of(state.method, inputs, x, adjacency)
 
-    def nmi(readout: Tensor) -> float:
+    def scores(readout: Tensor) -> dict[str, float]:
         generator = torch.Generator(device).manual_seed(0)
         found = cluster_scores(readout[torch.from_numpy(rows)], y, generator, n_fits=N_FITS, n_init=N_RESTARTS)
-        return statistics.mean(found["nmi"])
+        clusters = sampled_kmeans(F.normalize(readout), n_classes, torch.Generator(device).manual_seed(0))
+        return {"nmi": statistics.mean(found["nmi"]), "information": neighbor_information(clusters, adjacency)}
 
-    def chosen(tables: list[Tensor]) -> Tensor:
-        return clustering_readout(directions(tables), adjacency, n_classes)
-
-    scores = {name: nmi(chosen(tables(parts))) for name, tables in CANDIDATES.items()}
-    for name, views in CONSENSUS.items():
-        scores[name] = nmi(consensus([chosen([parts[view], parts[f"PPR {view}"]]) for view in views], n_classes))
-    for name, part in BASELINES.items():
-        scores[name] = nmi(chosen([parts[part], parts[f"PPR {part}"]]))
-    return scores
+    tables = TABLES | {name: {part: 1.0, f"PPR {part}": 1.0} for name, part in BASELINES.items()}
+    return {
+        name: {scaling: scores(readout) for scaling, readout in scalings(parts, weights, n_classes).items()}
+        for name, weights in tables.items()
+    }
 
 
-def mean_ranks(scores: dict[str, dict[str, float]], graphs: list[str]) -> dict[str, float]:
-    names = [*CANDIDATES, *CONSENSUS]
-    ranks = {name: [1 + sum(scores[g][other] > scores[g][name] for other in names) for g in graphs] for name in names}
-    return {name: statistics.mean(own) for name, own in ranks.items()}
+def merged(runs: list[Json]) -> Json:
+    """The same with a list of values, one per run, in each place."""
+    return {
+        table: {
+            scaling: {name: [run[table][scaling][name] for run in runs] for name in values}
+            for scaling, values in own.items()
+        }
+        for table, own in runs[0].items()
+    }
 
 
-def table(answer: dict[str, Any]) -> str:
-    scores, environment = answer["scores"], answer["environment"]
-    names, graphs = [*CANDIDATES, *CONSENSUS], list(answer["scores"])
+def mean_score(rule: Rule, own: Json, seeds: int) -> float:
+    return statistics.mean(rule.score(own, seed) for seed in range(seeds))
+
+
+def mean_ranks(nmi: dict[str, dict[Rule, float]], graphs: list[str]) -> dict[Rule, float]:
+    ranks: dict[Rule, list[float]] = {rule: [] for rule in RULES}
+    for graph in graphs:
+        values = nmi[graph]
+        for rule in RULES:
+            better = sum(other > values[rule] for other in values.values())
+            equal = sum(other == values[rule] for other in values.values())
+            ranks[rule].append(better + (equal + 1) / 2)
+    return {rule: statistics.mean(own) for rule, own in ranks.items()}
+
+
+def table(answer: Json) -> str:
+    measured_on, environment, seeds = answer["measured"], answer["environment"], answer["seeds"]
+    nmi = {graph: {rule: mean_score(rule, own, seeds) for rule in RULES} for graph, own in measured_on.items()}
     rows: list[list[Entry]] = []
-    for graph, own in scores.items():
-        others = [other for other in graphs if other != graph]
-        ranks = mean_ranks(scores, others) if others else {PRESENT: 1.0}
-        best = min(ranks, key=lambda name: ranks[name])
-        baseline = max(own[name] for name in BASELINES)
-        rows.append([graph, baseline, own[PRESENT], own[best], best])
-    columns = [Column("graph"), *(Column(name, 4) for name in ("best baseline", "present", "leave-one-graph-out"))]
-    first = markdown(Table("NMI of the clustering readout", [*columns, Column("its candidate")], rows))
-    ranks = mean_ranks(scores, graphs)
+    for graph, own in measured_on.items():
+        ranks = mean_ranks(nmi, [other for other in nmi if other != graph]) if len(nmi) > 1 else {PRESENT: 1.0}
+        best = min(ranks, key=lambda rule: ranks[rule])
+        baseline = max(mean_score(PRESENT._replace(table=name), own, seeds) for name in BASELINES)
+        rows.append([graph, baseline, nmi[graph][FORMER], nmi[graph][PRESENT], nmi[graph][best], str(best)])
+    titles = ("best baseline", "former", "present", "leave-one-graph-out")
+    columns = [Column("graph"), *(Column(name, 4) for name in titles), Column("its rule")]
+    first = markdown(Table("NMI of the clustering readout", columns, rows))
+    ranks = mean_ranks(nmi, list(nmi))
+    best_of_table = {
+        name: min((rule for rule in RULES if rule.table == name), key=lambda rule: ranks[rule]) for name in TABLES
+    }
+    shown = sorted({*best_of_table.values(), FORMER, PRESENT}, key=lambda rule: ranks[rule])
     means: list[list[Entry]] = [
-        [name, ranks[name], statistics.mean(scores[graph][name] for graph in graphs)]
-        for name in sorted(names, key=lambda name: ranks[name])
+        [str(rule), ranks[rule], statistics.mean(nmi[graph][rule] for graph in nmi)] for rule in shown
     ]
-    second = markdown(
-        Table("Each candidate", [Column("candidate"), Column("mean rank", 2), Column("mean NMI", 4)], means)
-    )
+    title = f"The best rule of each table, the former and the present one, of {len(RULES)} rules"
+    second = markdown(Table(title, [Column("rule"), Column("mean rank", 1), Column("mean NMI", 4)], means))
     notes = (
         f"Measured on {environment['device']} with torch {environment['versions']['torch']}, commit "
-        f"{environment['commit']}, {answer['seeds']} seed(s): `{answer['command']}`."
+        f"{environment['commit']}, {seeds} seed(s): `{answer['command']}`. The present rule is `{PRESENT}`, the former "
+        f"`{FORMER}`. Baselines (raw, svd, ppr) have the present rule."
     )
     head = "<!-- generated by `python -m benchmarks.readout_rule --table`; do not edit -->"
     return f"{head}\n{notes}\n\n{first}\n\n{second}\n"
@@ -173,14 +215,14 @@ def main() -> None:
     given = parser.parse_args()
     if not given.table:
         device = choose_device(given.device)
-        answer = json.loads(given.out.read_text()) if given.out.is_file() else {"scores": {}}
+        answer = json.loads(given.out.read_text()) if given.out.is_file() else {"measured": {}}
         answer["command"] = " ".join(["python -m benchmarks.readout_rule", *sys.argv[1:]])
         answer["seeds"], answer["environment"] = given.seeds, current_environment(device)
         for graph in given.graphs:
             source = dataset(graph)
-            runs = [nmi_of_candidates(source, seed, device) for seed in range(given.seeds)]
-            answer["scores"][graph] = {name: statistics.mean(run[name] for run in runs) for name in runs[0]}
-            given.out.write_text(json.dumps(answer, indent=1) + "\n")  # after each graph: what is done stays
+            runs = [measured(source, seed, device) for seed in range(given.seeds)]
+            answer["measured"][graph] = merged(runs)
+            given.out.write_text(json.dumps(answer) + "\n")  # after each graph: what is done stays
             print(f"{graph} is done", file=sys.stderr, flush=True)
     given.out.with_suffix(".md").write_text(table(json.loads(given.out.read_text())))
 

@@ -17,12 +17,12 @@ from afgrl.analysis.traits import traits_of
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
-from afgrl.evaluate.readout import N_DIRECTIONS
 from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
 
 BY_MODULARITY, BY_USER = "modularity on the nearest-neighbor graph", "user"  # what chose the number of clusters
+N_DIRECTIONS = 64  # of the readout, from which the number of clusters is chosen
 READOUT, PLAIN = "clustering readout", "embedding"  # what was clustered
 SAMPLE_SIZE = 3_000  # rows on which numbers of clusters are compared
 

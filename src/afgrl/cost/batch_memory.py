@@ -22,6 +22,9 @@ from afgrl.ops.svd import OVERSAMPLING, rows_to_fit
 FLOAT, INDEX = 4, 8  # bytes
 # Of a candidate pair: row, column, both of the transpose, value, kind and whether it is positive.
 PAIR = 4 * INDEX + FLOAT + 2
+# Of cuBLAS for the two further streams that training uses: that of captured graphs and that of k-means.
+STREAM_WORKSPACES = 65 << 20
+PARTIAL_SUMS = 20 << 20  # of new centers, and other buffers of kernels
 PARQUET = 50 << 20  # buffers of the writer, also for the smallest embedding
 
 
@@ -61,7 +64,8 @@ class BatchMemory:
         normalized = entries * (INDEX + FLOAT) + self.load.n_edges * INDEX
         if self.load.device == "cpu":
             return normalized
-        return normalized + 2 * INDEX * self.load.n_edges + (INDEX + FLOAT) * self.load.nnz
+        stored = FLOAT if self._is_dense else INDEX + FLOAT
+        return normalized + 2 * INDEX * self.load.n_edges + stored * self.load.nnz
 
     def table(self) -> int:
         """The input of the encoder; V, which the input "svd" comes from, stays too."""
@@ -73,7 +77,8 @@ class BatchMemory:
     def kept(self) -> int:
         """Between refreshes: gradients and the two moments of Adam, positives, and the pull of the targets."""
         centers = self.settings.n_restarts * self._n_clusters * self.settings.encoder_width
-        return FLOAT * (3 * self.work.n_parameters + centers) + PAIR * self._n_pairs + self._encoded
+        kept = FLOAT * (3 * self.work.n_parameters + centers) + PAIR * self._n_pairs + self._encoded
+        return kept + (STREAM_WORKSPACES if self.load.device == "cuda" else 0)
 
     # What each stage adds
 
@@ -92,6 +97,10 @@ class BatchMemory:
     def refresh(self) -> int:
         """The most of four moments, each with the encoded targets and online vectors."""
         settings, n, encoded = self.settings, self.load.n, self._encoded
+        if self.load.device == "cuda":
+            # Both, and either the unit rows of k-means and of the search, or the three tables of the pull; kernels
+            # make no block of similarities.
+            return 6 * encoded + PARTIAL_SUMS
         # Chunks of rows: the product with the weights, and its activation.
         chunk = 2 * min(CHUNK_BYTES, encoded)
         labels = INDEX * settings.n_restarts * n if settings.needs_clusters else 0
@@ -117,7 +126,7 @@ class BatchMemory:
         diffused = 2 * min(settings.n_components, work.directions) if settings.skip == "svd+ppr" else 0
         blocks = 0 if settings.input == "svd" else self._blocks()
         joined = 2 * settings.encoder_width + new_directions + untrained + work.parts + settings.n_components
-        gram = 2 * FLOAT * work.parts**2
+        gram = (5 if self.load.device == "cuda" else 2) * FLOAT * work.parts**2
         return max(encoded + blocks, encoded + self._table(new_directions + untrained + diffused),
                    self._table(joined) + gram)  # fmt: skip
 
@@ -153,10 +162,15 @@ class BatchMemory:
 
     def _blocks(self) -> int:
         """X with unit rows; four blocks of its projection, before and after scaling."""
-        columns = 2 * (N_HOPS + 1) * self.work.rank
+        blocks = self._table(2 * (N_HOPS + 1) * self.work.rank)
         if self.load.device == "cpu":
-            return self._table(columns) + FLOAT * self.load.nnz
-        return self._table(columns + 2 * self.load.n_features)  # made dense, then scaled
+            return blocks + FLOAT * self.load.nnz
+        x = self._table(self.load.n_features)  # made dense, then scaled; without a projection, it is the first block
+        return max(2 * x, blocks + (x if self.load.n_features > self.work.rank else 0))
+
+    @property
+    def _is_dense(self) -> bool:
+        return self.load.nnz == self.load.n * self.load.n_features
 
     @property
     def _columns(self) -> int:

@@ -15,8 +15,8 @@ from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors
 TELEPORT, N_STEPS = 0.05, 20  # of the average: wider than that of the method ppr, since it hides no neighbor here
 MAX_WIDTH = 512  # columns that are averaged; wider vectors are first projected onto as many principal directions
 MAX_DIRECTIONS = 256
-N_DIRECTIONS = 64
-FEWEST_EVEN, EVEN_PER_CLUSTER = 16, 4  # directions of the second scaling
+FEWEST_DIRECTIONS, DIRECTIONS_PER_CLUSTER = 8, 2  # that are clustered
+TIE = 0.005  # relative difference of information that says nothing
 
 
 def smoothed_directions(vectors: Tensor, adjacency: Tensor) -> Tensor:
@@ -44,21 +44,20 @@ def smoothed_directions(vectors: Tensor, adjacency: Tensor) -> Tensor:
 
 
 def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, seed: int = 0) -> Tensor:
-    """What to cluster into ``n_clusters`` clusters, from ``smoothed_directions``: [n, columns].
+    """What to cluster into ``n_clusters`` clusters, from ``smoothed_directions``: [n, two per cluster, at least 8].
 
-    Either the first 64 directions with their own scales, or the first 4 per cluster (at least 16) with the square
-    roots of their scales, so that no single direction decides. Each suits some graphs; the one is taken whose clusters
-    tell more about the clusters of neighbors.
+    Either the directions with their own scales, or with the square roots of their scales, so that no single direction
+    decides. Each suits some graphs; the one is taken whose clusters tell more about the clusters of neighbors, and the
+    second if both tell the same.
     """
-    scalings = (
-        directions[:, :N_DIRECTIONS],
-        _evened(directions[:, : max(FEWEST_EVEN, EVEN_PER_CLUSTER * n_clusters)]),
-    )
+    own = directions[:, : max(FEWEST_DIRECTIONS, DIRECTIONS_PER_CLUSTER * n_clusters)]
+    evened = own / torch.linalg.vector_norm(own, dim=0).sqrt().clamp(min=1e-6)
     generator = torch.Generator(directions.device).manual_seed(seed)
-    informations = [
-        neighbor_information(sampled_kmeans(F.normalize(each), n_clusters, generator), adjacency) for each in scalings
-    ]
-    return scalings[0] if informations[0] >= informations[1] else scalings[1]
+    of_own, of_evened = (
+        neighbor_information(sampled_kmeans(F.normalize(each), n_clusters, generator), adjacency)
+        for each in (own, evened)
+    )
+    return evened if of_evened >= (1 - TIE) * of_own else own
 
 
 def neighbor_information(labels: Tensor, adjacency: Tensor) -> float:
@@ -77,8 +76,3 @@ def neighbor_information(labels: Tensor, adjacency: Tensor) -> float:
     start, end, both = (torch.special.entr(shares).sum() for shares in (joint.sum(1), joint.sum(0), joint))
     total = float(start + end)
     return 2 * (total - float(both)) / total if total else 0.0
-
-
-def _evened(directions: Tensor) -> Tensor:
-    """Each direction scaled by the square root of its singular value instead of that value."""
-    return directions / torch.linalg.vector_norm(directions, dim=0).sqrt().clamp(min=1e-6)

@@ -44,7 +44,7 @@ class AFGRLSettings(Settings):
     epochs: int = Field(ge=0, description="steps in full batches, each a pass over the graph; 0 in batches")
     steps: int = Field(
         ge=0,
-        description="steps in batches; by default 300 to 800, depending on the graph, fewer for small graphs; 0 in "
+        description="steps in batches; by default 300 to 700, depending on the graph, fewer for small graphs; 0 in "
         "full batches",
     )
     batch_size: int = Field(
@@ -53,7 +53,7 @@ class AFGRLSettings(Settings):
         "epochs is set or the encoder has several layers",
     )
     dropout: float = Field(
-        ge=0, lt=1, description="share of the encoder's input that a step drops; batches only; by default 0.2 or 0.7"
+        ge=0, lt=1, description="share of the encoder's input that a step drops; batches only; by default 0.25 or 0.7"
     )
     n_components: int = Field(
         ge=1,
@@ -70,8 +70,8 @@ class AFGRLSettings(Settings):
     )
     skip: Literal["none", "svd", "svd+ppr"] = Field(
         description="vectors without training that the embedding contains beside the trained ones; svd: those of the "
-        "method svd, svd+ppr: also those of ppr, none: the method of the paper; by default svd, svd+ppr for sparse "
-        "features and few neighbors per node or more than 50,000 nodes, none in full batches"
+        "method svd, svd+ppr: also those of ppr, none: the method of the paper; by default svd+ppr, svd for sparse "
+        "features and many neighbors per node of at most 50,000 nodes, none in full batches"
     )
     input: Literal["features", "own", "svd"] = Field(
         description="input of the encoder; features: see n_hops, own: X, svd: 1,024 principal directions of [X | SX | "
@@ -205,8 +205,8 @@ def _batch_defaults(graph: Graph) -> dict[str, Any]:
     large, many_neighbors = graph.n > LARGE, graph.mean_degree >= FEW_NEIGHBORS
     shared = {"epochs": 0, "n_components": 1024 if large else 512, "n_hops": 1, "n_neighbors": 12, "dropout": 0.7}
     if graph.density >= SPARSE_FEATURES:
-        own = {"input": "svd", "skip": "svd", "dropout": 0.2, "n_neighbors": 4, "refresh_every": 50}
-        steps, steps_per_node = 800, 1 / 4
+        own = {"input": "svd", "skip": "svd+ppr", "dropout": 0.25, "n_neighbors": 4, "refresh_every": 50}
+        steps, steps_per_node = 700, 1 / 4
     elif many_neighbors and not large:
         own = {"input": "own", "skip": "svd", "refresh_every": 100}
         steps, steps_per_node = 600, 1 / 4
