@@ -27,7 +27,7 @@ from joblib import Parallel, delayed
 from afgrl.config import resolve
 from afgrl.data import Dataset
 from afgrl.experiment.cache import RunCache, loaded, run_grid
-from afgrl.experiment.evaluation import last_epoch_scores
+from afgrl.experiment.evaluation import last_epoch_scores, readable_features
 from afgrl.experiment.periodic import first_splits
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
@@ -132,8 +132,9 @@ def baseline(graph: str, name: str, given: argparse.Namespace) -> tuple[str, str
             state, inputs = initial_state(name, settings, dataset.graph, device)
             vectors = state.method.embed(inputs)
             vectors = vectors.to_dense() if device.type == "cuda" else vectors
-            adjacency = gcn_norm(dataset.graph.to(device))
-            scores = last_epoch_scores(vectors, adjacency, dataset.y, first_splits(dataset.splits, plan), plan.n_fits)
+            features, adjacency = readable_features(dataset.graph, device), gcn_norm(dataset.graph.to(device))
+            splits = first_splits(dataset.splits, plan)
+            scores = last_epoch_scores(vectors, features, adjacency, dataset.y, splits, plan.n_fits)
         except torch.OutOfMemoryError:
             report(f"{graph} {name} is left out: too little GPU memory")
             return graph, name, {}

@@ -135,7 +135,7 @@ def test_invalid_vectors_are_rejected():
     with pytest.raises(UserError, match=r"their shape is \(0, 2\)"):
         cluster_vectors(invalid[:0])
     with pytest.raises(UserError, match=r"contain 1 value\(s\)"):
-        cluster_vectors(invalid, adjacency=torch.eye(4).to_sparse_csr())
+        cluster_vectors(invalid, graph=Graph(torch.ones(4, 1), torch.empty(2, 0)))
 
 
 def linked_groups(n=400, noise=1.2):
@@ -147,11 +147,11 @@ def linked_groups(n=400, noise=1.2):
 
 
 @pytest.mark.parametrize("k", [None, 4])
-def test_with_an_adjacency_the_readout_is_clustered_and_chooses_the_number(k):
+def test_with_a_graph_the_readout_is_clustered_and_chooses_the_number(k):
     graph, vectors, _ = linked_groups()
     adjacency = gcn_norm(graph)
-    found = cluster_vectors(vectors, k, seed=2, adjacency=adjacency)
-    directions = smoothed_directions(torch.from_numpy(vectors), adjacency)
+    found = cluster_vectors(vectors, k, seed=2, graph=graph)
+    directions = smoothed_directions(torch.from_numpy(vectors), graph.x, adjacency)
     assert found.tried == (cluster_vectors(directions[:, :64].numpy(), seed=2).tried if k is None else ())
     if k is not None:
         expected = cluster_vectors(clustering_readout(directions, adjacency, k, seed=2).numpy(), k, seed=2)

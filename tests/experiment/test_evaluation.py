@@ -7,6 +7,7 @@ import torch
 from afgrl.config import resolve
 from afgrl.data.dataset import Dataset
 from afgrl.data.splits import random_splits
+from afgrl.errors import UserError
 from afgrl.evaluate import cluster_scores, clustering_readout, smoothed_directions
 from afgrl.experiment.evaluation import evaluate_run, untrained_embeddings
 from afgrl.methods import method_class
@@ -44,14 +45,15 @@ def test_the_readout_uses_all_nodes_and_is_scored_on_those_with_labels(change, t
     found = evaluate_run(run, CPU, baselines=False)["last-epoch"]["clustering-readout"]
     rows = np.flatnonzero(y >= 0)
     adjacency = gcn_norm(graph)
-    readout = clustering_readout(smoothed_directions(vectors, adjacency), adjacency, int(y.max()) + 1)[rows]
+    readout = clustering_readout(smoothed_directions(vectors, graph.x, adjacency), adjacency, int(y.max()) + 1)[rows]
     expected = cluster_scores(readout, y[rows], torch.Generator().manual_seed(0), n_fits=2, n_init=10)
     assert {name: score["values"] for name, score in found.items()} == expected
 
 
-def test_the_readout_needs_no_features(tmp_path):
+def test_a_run_without_features_and_without_a_source_cannot_be_evaluated(tmp_path):
     run, _, _ = labeled_run(tmp_path / "run", communities(), with_features=False)
-    assert "clustering-readout" in evaluate_run(run, CPU, baselines=False)["last-epoch"]
+    with pytest.raises(UserError, match="no source to load"):
+        evaluate_run(run, CPU, baselines=False)
 
 
 def test_all_baselines_have_a_readout(tmp_path):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.analysis.added_nodes import save_clusters_of_all
@@ -17,6 +16,7 @@ from afgrl.analysis.traits import traits_of
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
+from afgrl.graph import Graph
 from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
@@ -44,8 +44,7 @@ def cluster_run(
     """
     ids, vectors = run.embedding()
     dataset = run.dataset(data_dir)
-    adjacency = None if plain else gcn_norm(dataset.graph)
-    clustering = cluster_vectors(vectors, k, seed, adjacency=adjacency)
+    clustering = cluster_vectors(vectors, k, seed, graph=None if plain else dataset.graph)
     edges, names = dataset.graph.edge_index.numpy(), dataset.node_names
     clusters = describe_clusters(clustering.labels, vectors, ids, traits_of(dataset), edges, names)
     _add_names(clusters, ids, dataset)
@@ -71,18 +70,19 @@ def _add_names(clusters: list[dict[str, Any]], ids: np.ndarray, dataset: Dataset
 
 
 def cluster_vectors(
-    vectors: np.ndarray, k: int | None = None, seed: int = 0, *, adjacency: Tensor | None = None
+    vectors: np.ndarray, k: int | None = None, seed: int = 0, *, graph: Graph | None = None
 ) -> Clustering:
     """Cluster the unit-length vectors with k-means. If vectors are equal, there may be fewer than ``k`` clusters.
 
-    With the normalized adjacency S of their nodes, the unit rows of ``clustering_readout`` are clustered instead.
+    With the graph of their nodes, the unit rows of ``clustering_readout`` are clustered instead.
     Without ``k``, the number is chosen by modularity (``best_modularities``, ``fewest_clusters``) on at most 3,000
     rows.
     """
     _check(vectors, k)
     x = torch.from_numpy(np.asarray(vectors, dtype=np.float32))
-    if adjacency is not None:
-        x = smoothed_directions(x, adjacency)
+    adjacency = None if graph is None else gcn_norm(graph)
+    if graph is not None and adjacency is not None:
+        x = smoothed_directions(x, graph.x, adjacency)
     generator = torch.Generator().manual_seed(seed)
     tried: dict[int, float] = {}
     if k is None:

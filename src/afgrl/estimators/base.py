@@ -28,7 +28,6 @@ from afgrl.graph import Graph
 from afgrl.methods import Method, method_class
 from afgrl.notebook import NodePlot, check_plotly
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import History, Stopwatch
@@ -116,9 +115,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         chosen by modularity. If nodes have equal vectors, there may be fewer clusters than ``n_clusters``.
         """
         check_is_fitted(self, "embedding_")
-        adjacency = gcn_norm(self._dataset.graph.to("cpu"))
-        seed = self.method_.settings.seed
-        self.labels_ = cluster_vectors(self.embedding_, n_clusters, seed, adjacency=adjacency).labels
+        graph, seed = self._dataset.graph.to("cpu"), self.method_.settings.seed
+        self.labels_ = cluster_vectors(self.embedding_, n_clusters, seed, graph=graph).labels
         return self.labels_
 
     def plot(self, *, color: Any = None, projection: str = "tsne") -> NodePlot:

@@ -6,7 +6,23 @@ from typing import Literal
 
 from afgrl.estimators.base import NodeEmbedder
 
-__all__ = ['AFGRL', 'BGRL', 'DGI', 'GCA', 'GMI', 'GRACE', 'MVGRL', 'PPR', 'SVD', 'DeepWalk', 'DeepWalkFeatures', 'Hops', 'Node2Vec', 'RandomEncoder', 'RawFeatures']
+__all__ = [
+    "AFGRL",
+    "BGRL",
+    "DGI",
+    "GCA",
+    "GMI",
+    "GRACE",
+    "MVGRL",
+    "PPR",
+    "SVD",
+    "DeepWalk",
+    "DeepWalkFeatures",
+    "Hops",
+    "Node2Vec",
+    "RandomEncoder",
+    "RawFeatures",
+]
 
 
 class AFGRL(NodeEmbedder):
@@ -118,7 +134,7 @@ class AFGRL(NodeEmbedder):
         epochs: int | None = None,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -128,25 +144,25 @@ class AFGRL(NodeEmbedder):
         n_components: int | None = None,
         encoder_width: int | None = None,
         predictor_width: int | None = None,
-        skip: Literal['none', 'svd', 'svd+ppr'] | None = None,
-        input: Literal['features', 'own', 'svd'] | None = None,
+        skip: Literal["none", "svd", "svd+ppr"] | None = None,
+        input: Literal["features", "own", "svd"] | None = None,
         neighbor_weight: float | None = None,
         n_layers: int = 1,
         n_hops: int | None = None,
-        normalization: Literal['frozen', 'batch', 'none'] = 'frozen',
+        normalization: Literal["frozen", "batch", "none"] = "frozen",
         n_neighbors: int | None = None,
-        search: Literal['auto', 'exact', 'clusters'] = 'auto',
+        search: Literal["auto", "exact", "clusters"] = "auto",
         include_self: bool = True,
-        positives: Literal['knn', 'knn+adj', 'knn+clusters', 'clusters', 'all'] = 'all',
+        positives: Literal["knn", "knn+adj", "knn+clusters", "clusters", "all"] = "all",
         n_clusters: int = 100,
         n_restarts: int = 5,
         kmeans_iters: int = 20,
         warm_start: bool = True,
         refresh_every: int | None = None,
         momentum: float = 0.9,
-        schedule: Literal['cosine', 'constant', 'authors'] = 'cosine',
-        loss_over: Literal['pairs', 'nodes'] = 'pairs',
-        device: str = 'auto',
+        schedule: Literal["cosine", "constant", "authors"] = "cosine",
+        loss_over: Literal["pairs", "nodes"] = "pairs",
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -253,7 +269,7 @@ class BGRL(NodeEmbedder):
         epochs: int = 2000,
         learning_rate: float = 0.0005,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -267,7 +283,7 @@ class BGRL(NodeEmbedder):
         warmup: float = 0.1,
         predictor_width: int = 512,
         momentum: float = 0.99,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -344,13 +360,13 @@ class DGI(NodeEmbedder):
         epochs: int = 300,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 20,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
         n_components: int = 512,
         row_sums: bool = True,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -427,7 +443,7 @@ class DeepWalk(NodeEmbedder):
         epochs: int | None = None,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -437,7 +453,7 @@ class DeepWalk(NodeEmbedder):
         window: int = 10,
         n_negatives: int = 5,
         batch_size: int = 256,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -518,7 +534,7 @@ class DeepWalkFeatures(NodeEmbedder):
         epochs: int | None = None,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -528,7 +544,7 @@ class DeepWalkFeatures(NodeEmbedder):
         window: int = 10,
         n_negatives: int = 5,
         batch_size: int = 256,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -621,7 +637,7 @@ class GCA(NodeEmbedder):
         epochs: int = 500,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -633,11 +649,11 @@ class GCA(NodeEmbedder):
         drop_features_1: float = 0.2,
         drop_features_2: float = 0.1,
         projection_width: int = 256,
-        activation: Literal['prelu', 'relu', 'rrelu'] = 'prelu',
+        activation: Literal["prelu", "relu", "rrelu"] = "prelu",
         temperature: float = 0.4,
-        centrality: Literal['degree', 'pagerank', 'eigenvector'] = 'degree',
+        centrality: Literal["degree", "pagerank", "eigenvector"] = "degree",
         threshold: float = 0.7,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -724,7 +740,7 @@ class GMI(NodeEmbedder):
         epochs: int = 550,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 20,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -734,7 +750,7 @@ class GMI(NodeEmbedder):
         around_weight: float = 1.0,
         edge_weight: float = 1.0,
         n_negatives: int = 5,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -823,7 +839,7 @@ class GRACE(NodeEmbedder):
         epochs: int = 500,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -835,9 +851,9 @@ class GRACE(NodeEmbedder):
         drop_features_1: float = 0.2,
         drop_features_2: float = 0.1,
         projection_width: int = 256,
-        activation: Literal['prelu', 'relu', 'rrelu'] = 'prelu',
+        activation: Literal["prelu", "relu", "rrelu"] = "prelu",
         temperature: float = 0.4,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -912,12 +928,12 @@ class Hops(NodeEmbedder):
         epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
         n_hops: int = 2,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -993,17 +1009,17 @@ class MVGRL(NodeEmbedder):
         epochs: int = 300,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 20,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
         n_components: int = 512,
         row_sums: bool = True,
-        diffusion: Literal['ppr', 'heat'] = 'ppr',
+        diffusion: Literal["ppr", "heat"] = "ppr",
         alpha: float = 0.2,
         time: float = 5.0,
         keep: int = 64,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -1088,7 +1104,7 @@ class Node2Vec(NodeEmbedder):
         epochs: int | None = None,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
@@ -1100,7 +1116,7 @@ class Node2Vec(NodeEmbedder):
         batch_size: int = 256,
         p: float = 1.0,
         q: float = 0.5,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -1173,12 +1189,12 @@ class PPR(NodeEmbedder):
         epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
         n_components: int = 512,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -1244,12 +1260,12 @@ class RandomEncoder(NodeEmbedder):
         epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
         n_components: int = 512,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -1313,11 +1329,11 @@ class RawFeatures(NodeEmbedder):
         epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs
@@ -1382,12 +1398,12 @@ class SVD(NodeEmbedder):
         epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
-        precision: Literal['float32', 'tf32', 'bf16'] = 'bf16',
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
         n_components: int = 512,
-        device: str = 'auto',
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.epochs = epochs

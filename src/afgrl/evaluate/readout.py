@@ -13,51 +13,62 @@ from afgrl.ops.sparse.rows import unit_rows
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors
 
 TELEPORT, N_STEPS = 0.05, 20  # of the average: wider than that of the method ppr, since it hides no neighbor here
-MAX_WIDTH = 512  # columns that are averaged; wider vectors are first projected onto as many principal directions
+FEATURE_WEIGHT = 0.5
+MAX_WIDTH = 512  # columns that are averaged; wider tables are first projected onto as many principal directions
+MAX_BYTES = 1 << 30  # of all averaged columns: more than 130,000 nodes have fewer, but at least 32
 MAX_DIRECTIONS = 256
-FEWEST_DIRECTIONS, DIRECTIONS_PER_CLUSTER = 8, 2  # that are clustered
-TIE = 0.005  # relative difference of information that says nothing
+FEWEST_OWN, OWN_PER_CLUSTER = 8, 2  # directions with their own scales
+FEWEST_EVENED, EVENED_PER_CLUSTER = 16, 4
 
 
-def smoothed_directions(vectors: Tensor, adjacency: Tensor) -> Tensor:
-    """The leading principal directions of ``[u(z) | u(PPR(z))]`` for vectors z [n, d]: [n, at most 256].
+def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) -> Tensor:
+    """The leading principal directions of ``[u(z) | u(PPR z) | .5 u(x) | .5 u(PPR x)]``: [n, at most 256].
 
-    u scales rows to length 1, so that both parts count the same. PPR is the personalized PageRank average over
+    z are the vectors [n, d] and x the features [n, f], dense or CSR; both are projected onto their leading 512
+    directions if they are wider. u scales rows to length 1. PPR is the personalized PageRank average over
     ``adjacency``, the normalized adjacency S of all n nodes as a CSR tensor: it removes what distinguishes a node from
-    its neighbors, and z keeps what the average loses. The directions are not centered, and have their singular values
-    as scales.
+    its neighbors; z keeps what the average loses, and x what training loses. The directions are not centered, and have
+    their singular values as scales.
     """
-    if vectors.ndim != 2 or adjacency.shape != (len(vectors), len(vectors)):
-        shapes = f"{tuple(vectors.shape)} and {tuple(adjacency.shape)}"
+    n = vectors.shape[0]
+    if vectors.ndim != 2 or adjacency.shape != (n, n) or features.ndim != 2 or features.shape[0] != n:
+        shapes = ", ".join(str(tuple(table.shape)) for table in (vectors, features, adjacency))
         raise UserError(
-            f"The readout needs vectors [n, d] and an adjacency matrix [n, n], but their shapes are {shapes}."
+            f"The readout needs vectors [n, d], features [n, f] and an adjacency matrix [n, n], but their shapes are "
+            f"{shapes}."
         )
     values = vectors.values() if vectors.layout == torch.sparse_csr else vectors
     if not bool(torch.isfinite(values).all()):
         raise UserError("The vectors contain values that are NaN or infinite.")
-    z = unit_rows(vectors)
-    if z.shape[1] > MAX_WIDTH:
-        z = F.normalize(z @ feature_basis(z, MAX_WIDTH))
-    z = z.to_dense()
-    table = torch.cat([z, F.normalize(pagerank_average(z, adjacency, TELEPORT, N_STEPS))], dim=1)  # [n, 2d]
-    return table @ leading_eigenvectors(gram_matrix([table]), MAX_DIRECTIONS)
+    width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * n)))
+    parts = []
+    for table, weight in ((vectors, 1.0), (features, FEATURE_WEIGHT)):
+        unit = unit_rows(table)
+        if unit.shape[1] > width:
+            unit = F.normalize(unit @ feature_basis(unit, width))
+        unit = unit.to_dense()
+        parts += [weight * unit, weight * F.normalize(pagerank_average(unit, adjacency, TELEPORT, N_STEPS))]
+    joined = torch.cat(parts, dim=1)
+    return joined @ leading_eigenvectors(gram_matrix([joined]), MAX_DIRECTIONS)
 
 
 def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, seed: int = 0) -> Tensor:
-    """What to cluster into ``n_clusters`` clusters, from ``smoothed_directions``: [n, two per cluster, at least 8].
+    """What to cluster into ``n_clusters`` clusters, from ``smoothed_directions``: [n, columns].
 
-    Either the directions with their own scales, or with the square roots of their scales, so that no single direction
-    decides. Each suits some graphs; the one is taken whose clusters tell more about the clusters of neighbors, and the
-    second if both tell the same.
+    Either the first two directions per cluster (at least 8) with their own scales, or the first four (at least 16) with
+    the square roots of their scales, so that no single direction decides. Each suits some graphs; the one is taken
+    whose clusters tell more about the clusters of neighbors.
     """
-    own = directions[:, : max(FEWEST_DIRECTIONS, DIRECTIONS_PER_CLUSTER * n_clusters)]
-    evened = own / torch.linalg.vector_norm(own, dim=0).sqrt().clamp(min=1e-6)
-    generator = torch.Generator(directions.device).manual_seed(seed)
+    own = directions[:, : max(FEWEST_OWN, OWN_PER_CLUSTER * n_clusters)]
+    evened = directions[:, : max(FEWEST_EVENED, EVENED_PER_CLUSTER * n_clusters)]
+    evened = evened / torch.linalg.vector_norm(evened, dim=0).sqrt().clamp(min=1e-6)
     of_own, of_evened = (
-        neighbor_information(sampled_kmeans(F.normalize(each), n_clusters, generator), adjacency)
+        neighbor_information(
+            sampled_kmeans(F.normalize(each), n_clusters, torch.Generator(each.device).manual_seed(seed)), adjacency
+        )
         for each in (own, evened)
     )
-    return evened if of_evened >= (1 - TIE) * of_own else own
+    return own if of_own >= of_evened else evened
 
 
 def neighbor_information(labels: Tensor, adjacency: Tensor) -> float:

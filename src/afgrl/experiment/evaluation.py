@@ -51,10 +51,11 @@ def evaluate_run(
     if y is None or stored_splits is None:
         raise UserError(f"The run {str(run.path)!r} has no labels, so it cannot be evaluated.")
     splits = first_splits(stored_splits, spec.evaluation)
-    adjacency = gcn_norm(run.edges().to(device))
+    dataset = run.dataset(data_dir)
+    features, adjacency = readable_features(dataset.graph, device), gcn_norm(dataset.graph.to(device))
 
     def last_epoch(embedding: Tensor) -> dict[str, Any]:
-        return last_epoch_scores(embedding.to(device), adjacency, y, splits, spec.evaluation.n_fits)
+        return last_epoch_scores(embedding.to(device), features, adjacency, y, splits, spec.evaluation.n_fits)
 
     scores: dict[str, Any] = {
         "dataset": run.data()["name"],
@@ -78,19 +79,23 @@ def evaluate_run(
             if scores[protocol]:
                 scores[protocol]["classification"] = own["classification"]
     if baselines:
-        untrained = untrained_embeddings(spec, run.dataset(data_dir), device, message)
+        untrained = untrained_embeddings(spec, dataset, device, message)
         scores["baselines"] = {name: last_epoch(embedding) for name, embedding in untrained.items()}
     run.save_scores(scores)
     return scores
 
 
 def last_epoch_scores(
-    embedding: Tensor, adjacency: Tensor, y: np.ndarray, splits: Splits, n_fits: int
+    embedding: Tensor, features: Tensor, adjacency: Tensor, y: np.ndarray, splits: Splits, n_fits: int
 ) -> dict[str, Any]:
-    """The scores of one embedding of all nodes in the last-epoch protocol; a label of -1 means none."""
+    """The scores of one embedding of all nodes in the last-epoch protocol; a label of -1 means none.
+
+    The features and the normalized adjacency of the nodes are for the clustering readout.
+    """
     rows, labels, splits = select_labeled(y, splits)
     # The readout averages over all nodes; only then are those without labels dropped.
-    readout = clustering_readout(smoothed_directions(embedding, adjacency), adjacency, int(labels.max()) + 1)
+    directions = smoothed_directions(embedding, features, adjacency)
+    readout = clustering_readout(directions, adjacency, int(labels.max()) + 1)
     return scores_to_json(
         evaluate_last_epoch(_rows(embedding, rows), labels, splits, n_fits=n_fits, readout=_rows(readout, rows))
     )
@@ -103,7 +108,6 @@ def untrained_embeddings(
     vectors of the methods svd and ppr, which are at most as wide as the run's own."""
     settings = resolve(method_class(spec.method).settings_class, spec.settings)
     state, inputs = initial_state(spec.method, settings, dataset.graph, device)
-    x = dataset.graph.x
     found = {"random": state.method.embed(inputs)}
     needed, free = _hops_memory(dataset.graph, device), free_memory(device.type)
     if needed <= HOPS_SHARE * free:
@@ -113,8 +117,13 @@ def untrained_embeddings(
             f"The baseline hops is left out: its features take {needed / 2**30:.1f} GiB, more than a quarter of the "
             f"{free / 2**30:.1f} GiB that are free."
         )
-    found["raw"] = x.to(device).to_dense() if device.type == "cuda" else x  # CSR is evaluated on the CPU
+    found["raw"] = readable_features(dataset.graph, device)
     return found | _spectral_embeddings(spec, dataset, device)
+
+
+def readable_features(graph: Graph, device: torch.device) -> Tensor:
+    """The features as evaluation reads them: dense on a GPU, since CSR is evaluated on a CPU only."""
+    return graph.x.to(device).to_dense() if device.type == "cuda" else graph.x
 
 
 def _hops_memory(graph: Graph, device: torch.device) -> int:
