@@ -20,7 +20,7 @@ def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids as text without surrounding spaces. Integers that a table stores as floats are written as integers."""
     try:
         return pc.utf8_trim_whitespace(to_text(_whole_numbers(column)))
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # lists, bytes that cannot be decoded, times of an unknown zone
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # lists, undecodable bytes, an unknown time zone
         raise UserError(f"Ids must be text or numbers, but their column has type {column.type}.") from None
 
 
