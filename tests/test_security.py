@@ -5,6 +5,8 @@ import os
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -180,6 +182,27 @@ def test_the_document_names_the_bundled_javascript():
     assert hashlib.sha256(bundled.read_bytes()).hexdigest() in text
     version = re.match(r"/\* plotly\.js ([\d.]+) ", bundled.read_text(encoding="utf-8"))[1]
     assert f"(https://github.com/plotly/plotly.js) {version}," in text
+
+
+def test_the_licenses_of_the_bundled_packages_are_in_the_wheel(tmp_path):
+    """Exactly the packages that the document lists, each with a text."""
+    text = (ROOT / "docs" / "security.md").read_text()
+    listed = set(", ".join(re.findall(r"^\| inside it \| (.*?) \|", text, re.MULTILINE)).split(", "))
+    licenses = (ROOT / "src" / "afgrl" / "report" / "static" / "THIRD-PARTY-LICENSES.txt").read_text(encoding="utf-8")
+    head, *sections = licenses.split("-" * 80 + "\n")
+    assert "plotly-LICENSE.txt" in head
+    found = set()
+    for section in sections:
+        titles, _, license_text = section.partition("\n\n")
+        found |= {re.sub(r" \([\w.-]+\).*", "", title) for title in titles.splitlines()}
+        assert len(license_text) > 500
+    assert len(found) == 87
+    assert found == listed
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    packed = zipfile.ZipFile(wheel).read("afgrl/report/static/THIRD-PARTY-LICENSES.txt")
+    assert packed.decode() == licenses
 
 
 def test_the_raw_files_of_planetoid_run_no_code(tmp_path, marker, monkeypatch):

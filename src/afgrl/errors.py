@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections.abc import Iterable
 
 DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)  # of an OSError
@@ -11,8 +12,19 @@ MAX_LISTED = 10  # possible names in a message
 MAX_COMPARED = 100_000  # names searched for a close match; more would take seconds
 
 
+LONG_QUOTE = re.compile(r"(['\"])([^'\"]{200})[^'\"]{200,}\1")  # an id or a cell can have a million characters
+
+
+def in_one_line(sentence: str) -> str:
+    """Without the line breaks that a file name may have, and without most of a quoted value that is very long."""
+    return LONG_QUOTE.sub(r"\1\2…\1", "\\n".join(sentence.splitlines()))
+
+
 class AfgrlError(Exception):
     """An internal failure; the command line exits with code 1."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(in_one_line(sentence))
 
 
 class UserError(AfgrlError, ValueError):

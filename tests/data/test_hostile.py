@@ -45,6 +45,16 @@ def test_indices_beyond_the_matrix_never_reach_native_code(part, value, tmp_path
     assert str(tmp_path / "features.npz") in message(tmp_path)
 
 
+def test_row_pointers_whose_differences_overflow_never_reach_native_code(tmp_path):
+    """SciPy compares neighbors by their difference: -2**63 after 20 looks like an increase. The interpreter crashed."""
+    arrays = scipy_arrays(np.eye(20))
+    arrays["indptr"] = arrays["indptr"].astype(np.int64)
+    arrays["indptr"][-1] = -(2**63)
+    (tmp_path / "features.npz").write_bytes(npz(arrays))
+    with pytest.raises(UserError, match="indptr must be between 0 and 20"):
+        load_features(tmp_path / "features.npz")
+
+
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
 def test_all_formats_of_scipy_are_read(form, tmp_path):
     matrix = sp.random_array((6, 4), density=0.5, rng=np.random.default_rng(0)).asformat(form)

@@ -1,11 +1,11 @@
 """Faults in the file operations of a process: it is killed, or the operation fails.
 
 The layer is Python itself. An audit hook sees every opened, renamed and removed file and every made folder, also inside
-libraries, before it happens; ``open`` returns a raw file whose ``write`` can fail halfway. An LD_PRELOAD or ptrace shim
-would also see what native code does on its own, but needs a compiler or a privilege that not every machine has, and
-cannot tell which of thousands of system calls belong to a run. Nothing is missed, because afgrl writes every byte
-through a file that Python opened (``afgrl.runs.files``); ``test_faults.py`` checks that each file that a command
-changes is opened and written here.
+libraries, before it happens; ``open`` returns a raw file whose ``write`` can fail halfway; ``os.fsync`` is wrapped. An
+LD_PRELOAD or ptrace shim would also see what native code does on its own, but needs a compiler or a privilege that not
+every machine has, and cannot tell which of thousands of system calls belong to a run. Nothing is missed, because afgrl
+writes every byte through a file that Python opened (``afgrl.runs.files``); ``test_faults.py`` checks that each file
+that a command changes is opened and written here.
 
 Only for a process that was forked for it: an audit hook cannot be removed.
 """
@@ -36,6 +36,8 @@ class Layer:
     def install(self):
         self.plain_open = builtins.open
         builtins.open = io.open = self.open
+        self.plain_fsync = os.fsync
+        os.fsync = self.fsync
         sys.addaudithook(self.audit)
 
     def reaches(self, kind, path):
@@ -71,6 +73,12 @@ class Layer:
                 path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(path))
             return event.removeprefix("os."), path
         return None, None
+
+    def fsync(self, descriptor):
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if self.reaches("flush", path):
+            self.strike(path)
+        self.plain_fsync(descriptor)
 
     def open(self, file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
         is_path = isinstance(file, (str, bytes, os.PathLike))

@@ -70,6 +70,21 @@ def test_a_fault_is_not_overlooked(tmp_path):
     assert disturbed(3, "EIO")[1].splitlines()[0] == "Input/output error"
 
 
+def test_files_reach_the_disk_before_they_get_their_names(tmp_path):
+    """Otherwise a power loss could leave an empty file under the final name."""
+    code = (
+        "import os, sys; from pathlib import Path; from tests.faults.layer import Layer\n"
+        "from afgrl.runs.files import replace_files\n"
+        "folder = Path(sys.argv[1]); layer = Layer(folder); layer.install()\n"
+        "replace_files({folder / name: lambda path: path.write_text('text') for name in 'ab'})\n"
+        "print([kind + ' ' + os.path.relpath(path, folder).replace(str(os.getpid()), 'PID')\n"
+        "       for kind, path in layer.points if kind in ('write', 'flush', 'rename')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    written = ["write .a.PID", "flush .a.PID", "write .b.PID", "flush .b.PID"]
+    assert done.stdout == f"{[*written, 'rename a', 'rename b', 'flush .']}\n"
+
+
 @pytest.mark.parametrize(
     ("found", "state"),
     [

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -22,9 +23,10 @@ import torch
 from afgrl.errors import AfgrlError
 from tests.faults.commands import commands, write_source, write_starts
 from tests.faults.layer import EIO, ENOSPC, KILL, Layer
-from tests.faults.states import contents, state_of
+from tests.faults.states import LOGS, contents, state_of
 
 KILLED = -9
+TEMPORARY = re.compile(r"\.([^/]+)\.\d+$")
 
 
 class Campaign:
@@ -50,6 +52,8 @@ class Campaign:
         changed = {name for name in new if new[name] != old.get(name) and not name.startswith("run/.previous")}
         renamed = {path for kind, path in points if kind in ("rename", "open")}
         problems += [f"{name} was written unseen" for name in changed if name not in renamed]
+        flushed = {TEMPORARY.sub(r"\1", path) for kind, path in points if kind == "flush"}
+        problems += [f"{name} was not flushed" for name in changed - flushed if not name.endswith(LOGS)]
         for fault in (KILL, EIO, ENOSPC):
             numbers = [i for i, (kind, _) in enumerate(points, 1) if kind != "read" or fault == EIO]
             for number in numbers[self.n_cases % min(every, len(numbers)) :: every]:

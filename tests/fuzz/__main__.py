@@ -1,6 +1,7 @@
 """Mutated inputs of every format, until the time is over. Each must give a result or one sentence.
 
 python -m tests.fuzz --seconds 600 --first 1000      # seeds 1000, 1001, …; failures are saved in tests/fuzz/found
+python -m tests.fuzz --handmade                      # every input of tests/fuzz/handmade
 """
 
 import argparse
@@ -17,11 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.corpus import save_case
+from tests.fuzz.handmade import catalog
+from tests.fuzz.handmade.outcome import LEFT_OUT
 from tests.fuzz.mutations import mutated
+from tests.fuzz.worker import HANDMADE
 
 FOUND = Path(__file__).parent / "found"
 COMMAND = ("-m", "tests.fuzz.worker")
 HANG = 60  # seconds
+PASSED = ("read", "one sentence", "left out: an option of a later version")
 
 
 class Worker:
@@ -89,12 +94,35 @@ def seeds(first: int, seconds: float, fewest: int = 0) -> Iterator[str]:
         seed += 1
 
 
+def try_handmade() -> bool:
+    """Whether a hand-made input failed; prints the counts of the outcomes, and what failed."""
+    counts: collections.Counter[str] = collections.Counter()
+    for answer in outcomes(HANDMADE + name for name in catalog()):
+        failure = answer["failure"]
+        if failure.startswith(LEFT_OUT):
+            counts["left out: an option of a later version"] += 1
+            continue
+        counts[_kind(failure) if failure else "one sentence" if answer["sentence"] else "read"] += 1
+        if failure:
+            print(answer["input"], failure, answer["sentence"], "", sep="\n", flush=True)
+    print(f"{counts.total():,} hand-made inputs: " + ", ".join(f"{number:,} {name}" for name, number in counts.items()))
+    return counts.total() > sum(counts[name] for name in PASSED)
+
+
+def _kind(failure: str) -> str:
+    kinds = ("traceback", "hang", "the process ended", "exit code", "took", "left", "not one sentence")
+    return "failed: " + next(kind for kind in kinds if failure.startswith(kind))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--inputs", type=int, help="this many inputs instead of --seconds")
+    parser.add_argument("--handmade", action="store_true", help="the catalog of hand-made inputs instead")
     given = parser.parse_args()
+    if given.handmade:
+        sys.exit(try_handmade())
     chosen = seeds(given.first, 0 if given.inputs else given.seconds, given.inputs or 0)
     counts: collections.Counter[str] = collections.Counter()
     for answer in outcomes(chosen):

@@ -1,9 +1,14 @@
 """The fuzzer for half a minute, and every input that ever failed."""
 
+import sys
+
 import pytest
 
 from tests.fuzz.__main__ import FOUND, outcomes, seeds
+from tests.fuzz.handmade import SAMPLE, Handmade, catalog
+from tests.fuzz.handmade.outcome import answer
 from tests.fuzz.mutations import mutated
+from tests.fuzz.worker import HANDMADE
 
 SECONDS, FEWEST = 25, 40
 
@@ -21,6 +26,41 @@ def test_inputs_that_failed_before_do_so_no_more():
     assert saved
     failed = [answer for answer in outcomes(str(folder) for folder in saved) if answer["failure"]]
     assert not failed, failed[0]
+
+
+def test_hand_made_inputs_give_a_result_or_one_sentence():
+    """A fixed sample; ``python -m tests.fuzz --handmade`` tries all."""
+    assert len(catalog()) >= 531
+    answers = list(outcomes(HANDMADE + name for name in list(catalog())[::SAMPLE]))
+    failed = [answer for answer in answers if answer["failure"]]
+    assert not failed, failed[0]
+    assert 0 < sum(not answer["sentence"] for answer in answers) < len(answers)
+
+
+def test_the_catalog_sees_what_is_wrong(tmp_path, monkeypatch):
+    """Each kind of failure, from a command line that does it."""
+
+    def found(behave):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        monkeypatch.setattr("tests.fuzz.handmade.outcome.app", lambda words: behave(folder))
+        monkeypatch.setattr("tests.fuzz.handmade.outcome._unavailable", lambda case: "")
+        return answer(Handmade("a", ("check", "{folder}"), {"edges.csv": b"a"}), folder)[0]
+
+    def refused(text, code=2):
+        print(text, file=sys.stderr)
+        raise SystemExit(code)
+
+    assert found(lambda folder: None) == ""
+    assert found(lambda folder: refused("It is empty.")) == ""
+    assert found(lambda folder: refused("Usage: afgrl\n\nError: It is empty.")) == ""
+    assert found(lambda folder: refused("It is empty.", 1)) == "exit code 1"
+    assert found(lambda folder: refused("It is empty.\nIt is.")) == "not one sentence"
+    assert found(lambda folder: refused("")) == "not one sentence"
+    assert found(lambda folder: 1 / 0) == "traceback"
+    assert "left" in found(lambda folder: ((folder / "b").write_text("b"), refused("It is empty.")))
+    assert "left" in found(lambda folder: ((folder / "edges.csv").write_text("changed"), refused("It is empty.")))
+    assert "left" in found(lambda folder: (folder / ".a.7").write_text("temporary"))
 
 
 def test_the_same_seed_gives_the_same_input():

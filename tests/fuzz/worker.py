@@ -1,6 +1,7 @@
 """One process of the fuzzer: reads inputs that its parent names, and reports what happened, as JSON lines.
 
-A line is a seed, or the folder of a saved input. The parent notices a crash of the interpreter or a hang.
+A line is a seed, the folder of a saved input, or HANDMADE and the name of a hand-made one. The parent notices a crash
+of the interpreter or a hang.
 """
 
 import contextlib
@@ -10,6 +11,8 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,12 @@ from afgrl.data.demo import load_demo
 from afgrl.errors import UserError
 from afgrl.methods.afgrl import AFGRLSettings
 from tests.fuzz.corpus import Case, load_case
+from tests.fuzz.handmade import catalog
+from tests.fuzz.handmade.outcome import answer
 from tests.fuzz.mutations import mutated
+
+HANDMADE = "handmade "
+Read = Callable[[Path], tuple[str, str]]  # reads in a new folder; the failure, or the sentence
 
 MEMORY = 1 << 30  # bytes that reading a small input may take
 DEMO = None
@@ -27,27 +35,39 @@ DEMO = None
 
 def main() -> None:
     for line in sys.stdin:
-        request = line.strip()
-        name, case = mutated(int(request)) if request.isdigit() else ("saved", load_case(Path(request)))
-        print(json.dumps({"input": request, "format": name} | outcome(case)), flush=True)
+        request = line.rstrip("\n")
+        if request.startswith(HANDMADE):
+            name, read = "handmade", partial(answer, catalog()[request.removeprefix(HANDMADE)])
+        else:
+            name, read = _changed(request)
+        print(json.dumps({"input": request, "format": name} | measured(read)), flush=True)
 
 
-def outcome(case: Case) -> dict[str, Any]:
+def _changed(request: str) -> tuple[str, Read]:
+    name, case = mutated(int(request)) if request.isdigit() else ("saved", load_case(Path(request)))
+    return name, partial(_read, case)
+
+
+def measured(read: Read) -> dict[str, Any]:
     """``failure`` is empty if the input gave a result or one sentence, quickly, and left nothing behind."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for file, content in case.files.items():
-            (folder / file).write_bytes(content)
-        before, memory = sorted(folder.rglob("*")), _resident()
-        start = time.perf_counter()
-        failure, sentence = _settings(folder) if case.source == "" else _checked(folder / case.source)
+        memory, start = _resident(), time.perf_counter()
+        failure, sentence = read(Path(name))
         seconds = time.perf_counter() - start
         grown = _peak() - memory
-        if not failure and sorted(folder.rglob("*")) != before:
-            failure = "left files behind"
         if not failure and grown > MEMORY:
             failure = f"took {grown >> 20} MiB"
     return {"failure": failure, "sentence": sentence, "seconds": round(seconds, 2)}
+
+
+def _read(case: Case, folder: Path) -> tuple[str, str]:
+    for file, content in case.files.items():
+        (folder / file).write_bytes(content)
+    before = sorted(folder.rglob("*"))
+    failure, sentence = _settings(folder) if case.source == "" else _checked(folder / case.source)
+    if not failure and sorted(folder.rglob("*")) != before:
+        failure = "left files behind"
+    return failure, sentence
 
 
 def _checked(source: Path) -> tuple[str, str]:

@@ -58,6 +58,11 @@ def swap_columns(tensors):
     tensors["x.indices"][[start, start + 1]] = tensors["x.indices"][[start + 1, start]]
 
 
+def overflowing_differences(tensors):
+    """Each number seems larger than the one before, because the difference of 64-bit integers wraps around."""
+    tensors["x.indptr"][2:4] = torch.tensor([-(2**63), -1])
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
@@ -69,7 +74,8 @@ def swap_columns(tensors):
         (change("x.indices", 0, 10**9), "'x.indices' has values from"),
         (change("x.indices", 0, -1), "'x.indices' has values from"),
         (swap_columns, "not sorted within rows"),
-        (change("x.indptr", 5, 10**12), "does not divide"),
+        (change("x.indptr", 5, 10**12), "'x.indptr' has values from 0 to 1000000000000"),
+        (overflowing_differences, "'x.indptr' has values from -9223372036854775808"),
         (change("x.indptr", 0, 1), "does not divide"),
         (change("x.indptr", -1, 1), "does not divide"),
         (cast("x.indptr", torch.int32), "'x.indptr' has the type torch.int32"),

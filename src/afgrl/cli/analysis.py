@@ -92,7 +92,7 @@ def search(
 def cluster(
     run_path: RunPath,
     k: Annotated[str, typer.Option("-k", help="Number of clusters, or auto.")] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Seed of k-means.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of k-means.")] = 0,
     plain: Annotated[bool, typer.Option("--plain", help="Cluster the vectors themselves, not their readout.")] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -101,7 +101,7 @@ def cluster(
     from afgrl.analysis.clustering import cluster_run
     from afgrl.cli import tables
 
-    if k != "auto" and not k.isdigit():
+    if k != "auto" and not (k.isdecimal() and len(k) < 10):
         raise UserError(f"-k is a number of clusters or auto, not {k!r}.")
     run = opened(run_path)
     answer = cluster_run(run, None if k == "auto" else int(k), seed=seed, plain=plain, data_dir=data_dir)

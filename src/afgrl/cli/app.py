@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from afgrl.errors import DISK_IS_FULL, AfgrlError, Interrupted, UserError
+from afgrl.errors import DISK_IS_FULL, AfgrlError, Interrupted, UserError, in_one_line
 
 # The order in which data passes through them, then the commands that measure.
 ORDER = (
@@ -94,7 +94,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 def _disk_sentence(error: OSError) -> str:
     problem = f"{error.strerror or error}: {error.filename!r}" if error.filename else str(error)
-    return f"{problem}; free some space, then repeat the command." if error.errno in DISK_IS_FULL else f"{problem}."
+    advice = "; free some space, then repeat the command" if error.errno in DISK_IS_FULL else ""
+    return in_one_line(f"{problem}{advice}.")
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -1,11 +1,12 @@
-"""Atomic writes: a file is complete or absent. Every byte goes through a file that Python opened, so that a full disk
-is an ``OSError`` with its reason, whichever library formats the bytes."""
+"""Atomic writes: a file is complete or absent, also after a power loss. Every byte goes through a file that Python
+opened, so that a full disk is an ``OSError`` with its reason, whichever library formats the bytes."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from afgrl.errors import AfgrlError
 from afgrl.runs.leftovers import remove_leftovers, temporary_path
 
 Write = Callable[[Path], Any]  # writes a file of that name
+CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)  # some network file systems; a folder that is write-only
 
 
 class StorageError(AfgrlError):
@@ -27,15 +29,16 @@ class StorageError(AfgrlError):
 
 
 def replace_file(final: Path, write: Write) -> None:
-    """Write to a temporary name in the same folder, then rename."""
+    """Write to a temporary name in the same folder, flush it to the disk, then rename."""
     replace_files({final: write})
 
 
 def replace_files(writes: Mapping[Path, Write]) -> None:
     """Replace files of one folder that belong together.
 
-    All are written before the first is renamed. Only one rename can be atomic, so the last file is removed before the
-    others are renamed: it is never beside files that do not belong to it.
+    All are written and flushed to the disk before the first is renamed: a disk may otherwise store the new name before
+    the bytes, and after a power loss the file would be empty. Only one rename can be atomic, so the last file is
+    removed before the others are renamed: it is never beside files that do not belong to it.
     """
     *others, last = writes
     remove_leftovers(last.parent, {final.name for final in writes}.__contains__)
@@ -43,17 +46,35 @@ def replace_files(writes: Mapping[Path, Write]) -> None:
     try:
         for current, write in writes.items():
             write(temporary_path(current))
+            flush_to_disk(temporary_path(current))
         current = last
         if others:
             last.unlink(missing_ok=True)
         for current in writes:
             os.replace(temporary_path(current), current)
+        flush_to_disk(last.parent)  # the new names
     except OSError as error:
         raise write_error(error, current) from error
     finally:
         for final in writes:
             with suppress(OSError):  # the first error is the one to report
                 temporary_path(final).unlink(missing_ok=True)
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, would survive a power loss, as far as its file system can tell."""
+    is_folder = path.is_dir()
+    if is_folder and sys.platform == "win32":  # cannot flush folders
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in CANNOT_FLUSH:
+            raise
 
 
 def write_error(error: OSError, file: Path) -> OSError:

@@ -70,6 +70,7 @@ def _features(tensors: dict[str, Tensor], n: int, n_features: int) -> Tensor | N
     _check_tensor("x.indptr", indptr, (n + 1,), torch.int64)
     _check_tensor("x.indices", indices, (None,), torch.int32)
     _check_tensor("x.values", values, (len(indices),), torch.float32)
+    _check_range("x.indptr", indptr, len(indices) + 1)  # before the differences, which could overflow
     ordered = bool((indptr.diff() >= 0).all()) and int(indptr[0]) == 0 and int(indptr[-1]) == len(indices)
     check(ordered, "its array 'x.indptr' does not divide 'x.indices' into rows")
     _check_range("x.indices", indices, n_features)

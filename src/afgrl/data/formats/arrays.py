@@ -66,8 +66,11 @@ def sparse_matrix(arrays: dict[str, np.ndarray]) -> Any:
         return sp.dia_array((data, _indices(arrays, "offsets")), shape=shape).tocoo()
     if form not in ("csr", "csc", "bsr"):
         raise ValueError(f"its matrix has the unknown format {form!r}")
+    indices, indptr = _indices(arrays, "indices"), _indices(arrays, "indptr")
+    if indptr.size and (indptr.min() < 0 or indptr.max() > len(indices)):  # SciPy's differences of these may overflow
+        raise ValueError(f"indptr must be between 0 and {len(indices):,}")
     matrix_class = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}[form]
-    matrix = matrix_class((data, _indices(arrays, "indices"), _indices(arrays, "indptr")), shape=shape)
+    matrix = matrix_class((data, indices, indptr), shape=shape)
     matrix.check_format(full_check=True)
     return matrix
 

@@ -18,13 +18,21 @@ def row_numbers(n: int) -> pa.ChunkedArray:
 
 def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids as text without surrounding spaces. Integers that a table stores as floats are written as integers."""
-    if pa.types.is_nested(column.type):
-        raise UserError(f"Ids must be text or numbers, but their column has type {column.type}.")
+    try:
+        return pc.utf8_trim_whitespace(to_text(_whole_numbers(column)))
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # lists, undecodable bytes, an unknown time zone
+        raise UserError(f"Ids must be text or numbers, but their column has type {column.type}.") from None
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Floats that are all integers, as text; other columns unchanged."""
+    if pa.types.is_float16(column.type):
+        column = pc.cast(column, pa.float32())  # Arrow cannot round float16
     if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.round(column), column)).as_py():
         too_large = pc.greater_equal(pc.abs(column), 2.0**63)  # for int64: written as a float
         integers = to_text(pc.cast(pc.if_else(too_large, 0.0, column), pa.int64()))
         column = pc.if_else(too_large, to_text(column), integers)
-    return pc.utf8_trim_whitespace(to_text(column))
+    return column
 
 
 def drop_repeated_rows(

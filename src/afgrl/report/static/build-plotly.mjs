@@ -1,8 +1,9 @@
-// Builds plotly-gl2d-strict.min.js inside the unpacked npm package plotly.js; README.md describes the steps.
+// Builds plotly-gl2d-strict.min.js and THIRD-PARTY-LICENSES.txt inside the unpacked npm package plotly.js; README.md describes the steps.
 import { writeFileSync } from "node:fs";
 import { build } from "esbuild";
 import { environmentPlugin } from "esbuild-plugin-environment";
 import { glsl } from "esbuild-plugin-glsl";
+import { writeLicenses } from "./build-licenses.mjs";
 
 const entry = "lib/index-gl2d-strict.js";
 writeFileSync(
@@ -13,7 +14,8 @@ Plotly.register([require("../src/traces/scattergl/strict")]);
 module.exports = Plotly;
 `,
 );
-await build({
+const { metafile } = await build({
+  metafile: true,
   entryPoints: [entry],
   outfile: "plotly-gl2d-strict.min.js",
   banner: { js: "/* plotly.js 3.7.0 (scatter and scattergl, strict), (c) Plotly, Inc., MIT: plotly-LICENSE.txt */" },
@@ -28,3 +30,4 @@ await build({
   alias: { stream: "stream-browserify" },
   define: { global: "window", "define.amd": "false" },
 });
+writeLicenses(metafile, "THIRD-PARTY-LICENSES.txt");
