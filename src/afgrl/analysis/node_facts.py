@@ -65,8 +65,8 @@ class NodeFacts:
             words, names = _with_added_words(words, names, added)
             n += sum(len(addition.ids) for addition in added)
         links = sp.csr_array((np.ones(edges.shape[1], np.int8), tuple(edges)), shape=(n, n))
-        listed = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
-        return cls(*listed, names)
+        linked, listed = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
+        return cls(linked, listed, names)
 
 
 def _added_edges(run: Run, added: list[Addition], n_trained: int) -> np.ndarray:

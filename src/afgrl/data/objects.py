@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from afgrl.data.convert import from_networkx, from_pyg
 from afgrl.data.dataset import Dataset
-from afgrl.data.formats.pyg_files import pyg_columns
+from afgrl.data.formats.pyg_files import pyg_columns, pyg_label
 from afgrl.data.frames import are_frames, load_frames
 from afgrl.data.ingest import IngestReport
 from afgrl.data.networkx_tables import dataset_from_networkx, node_attributes
@@ -61,5 +61,5 @@ def _load_pyg(data: Data, options: ReadOptions) -> Dataset:
     report = IngestReport()
     graph = from_pyg(data)
     label, columns = pyg_columns(data.to_dict(), graph.n, report, "the PyG Data")
-    own = replace(options, label=options.label or next(iter(label), None))
+    own = replace(options, label=options.label or pyg_label(label, columns))
     return dataset_with_columns(graph, label | columns, own, report, name="graph", where="the PyG Data")

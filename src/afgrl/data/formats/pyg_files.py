@@ -18,6 +18,7 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.ingest import IngestReport
 from afgrl.data.node_arrays import label_column, node_columns
 from afgrl.data.tables.assemble import dataset_from_tables
+from afgrl.data.tables.column_names import NO_COLUMN
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames
@@ -40,7 +41,7 @@ def load_pyg_file(path: Path, options: ReadOptions, fitted: Fitted = None) -> Da
     nodes = pa.table({"id": np.arange(n), **label, **columns})
     table = pa.table({"source": edges[0], "target": edges[1], **_weights(stored, edges.shape[1], path)})
     own = replace(
-        options, id="id", label=options.label or next(iter(label), None), knn_graph=None,
+        options, id="id", label=options.label or pyg_label(label, columns), knn_graph=None,
         columns=(*(f"{name}=ignore" for name in columns), *options.columns),
     )  # fmt: skip
     return dataset_from_tables(
@@ -62,6 +63,11 @@ def pyg_columns(
     other_kinds = [name for name in others if name.startswith(OF_EDGES) or name.endswith(MASK)]
     columns = node_columns(others | dict.fromkeys(other_kinds), n, report, where)
     return label, columns
+
+
+def pyg_label(label: Mapping[str, pa.Array], columns: Mapping[str, pa.Array]) -> str | None:
+    """The label column; none if ``y`` holds numbers to predict. Without ``y``, another column may be one."""
+    return next(iter(label), NO_COLUMN if "y" in columns else None)
 
 
 def _is_number(values: Tensor) -> bool:
