@@ -105,7 +105,7 @@ def test_tensors_of_a_pt_file_are_columns(data, tmp_path):
     dataset = load(tmp_path / "regression.pt")
     assert dataset.y is None
     assert dataset.ingested.columns.schema.field("y").type == pa.float32()
-    assert not any("age" in name for name in dataset.feature_names)
+    assert "age" not in dataset.feature_names
 
 
 def test_attributes_of_a_pyg_data_are_columns_of_its_run(data, tmp_path):
