@@ -60,7 +60,7 @@ def public(name: str) -> Any:
 
 
 def _python() -> Iterator[str]:
-    yield "Each command has its counterpart in Python. `AFGRL` stands for any estimator."
+    yield "Each command has its counterpart in Python. `AFGRL` means any estimator."
     yield ""
     rows = [(f"`{name}`", ", ".join(f"`{one}`" for one in names)) for name, names in PYTHON.items()]
     yield from _table(("command", "Python"), rows)
