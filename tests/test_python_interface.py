@@ -297,12 +297,12 @@ def test_the_machine_and_the_datasets_are_data(tmp_path):
 def test_speed_is_measured_as_the_command_does(monkeypatch):
     asked = []
     monkeypatch.setattr("afgrl.bench.run_bench", lambda *names, **options: asked.append((names, options)) or {})
-    assert measure_speed(["demo"], methods=["raw"], device="cpu", settings={"epochs": 2}) == {}
+    assert measure_speed(["demo"], methods=["raw"], device="cpu", settings={"epochs": "2"}) == {}
     afgrl("bench", "--datasets", "demo", "--methods", "raw", "--device", "cpu", "--set", "epochs=2", "--quiet")
     for _, options in asked:
         del options["message"]
     assert asked[0] == asked[1]
-    assert asked[0][1]["settings"] == {"epochs": 2}
+    assert asked[0][1]["settings"] == {"epochs": "2"}
     with pytest.raises(UserError, match="takes no --methods"):
         measure_speed(default=True, methods="all", device="cpu")
 
