@@ -114,10 +114,34 @@ def test_added_nodes_are_on_the_map(run, new):
     assert [nodes.ids[row] for row in search_rows(nodes, "twi", 5)] == ["twin"]
     answer = node_and_nearest(nodes, "twin", 41)
     assert len(answer["neighbors"]) == 41
-    assert answer["facts"] == {"degree": 0, "edges": [], "words": []}  # those of added nodes are not stored
+    assert answer["facts"] == {"degree": 2, "edges": [2, 38], "words": []}
+    assert 40 in node_and_nearest(nodes, "p2", 1)["facts"]["edges"]
     assert nodes.table.slice(40, 1).to_pylist()[0] | {"cluster": 0} == {
         "id": "twin", "age": run.nodes()["age"][0].as_py(), "color": "blue", "added": "june", "cluster": 0,
     }  # fmt: skip
+
+
+def test_words_and_edges_of_added_nodes_are_shown(tmp_path):
+    folder, new = tmp_path / "papers", tmp_path / "june"
+    words = ["deep neural network", "graph theory proof", "neural graph embedding", "protein cell biology"]
+    for path, ids in ((folder, [f"p{i}" for i in range(40)]), (new, ["first", "second"])):
+        path.mkdir()
+        rows = [f"{name},{words[i % 4]} {words[(i + 1) % 4]} {words[i // 2 % 4]} number" for i, name in enumerate(ids)]
+        (path / "nodes.csv").write_text("id,abstract\n" + "\n".join(rows) + "\n")
+    (folder / "edges.csv").write_text("source,target\n" + "".join(f"p{i},p{(i + 2) % 40}\n" for i in range(40)))
+    (new / "edges.csv").write_text("source,target\nfirst,p5\nfirst,second\n")
+    text = ("--column", "abstract=text")
+    assert afgrl("fit", folder, "--out", tmp_path / "run", *text, *SMALL).exit_code == 0
+    assert afgrl("add", tmp_path / "run", new, *CPU).exit_code == 0
+    nodes = Nodes.from_run(Run.open(tmp_path / "run"))
+    facts = node_and_nearest(nodes, "first", 1)["facts"]
+    assert sorted(nodes.ids[row] for row in facts["edges"]) == ["p5", "second"]
+    assert "abstract: “theory”" in facts["words"]
+    assert sorted(facts["words"]) == sorted(node_and_nearest(nodes, "p0", 1)["facts"]["words"])
+    older = tmp_path / "run" / "added-june.parquet"  # as an earlier version wrote it
+    pq.write_table(pq.read_table(older).drop_columns(["linked", "words"]), older)
+    nodes = Nodes.from_run(Run.open(tmp_path / "run"))
+    assert node_and_nearest(nodes, "first", 1)["facts"] == {"degree": 0, "edges": [], "words": []}
 
 
 def test_what_was_added_can_be_removed(run, new):

@@ -14,18 +14,23 @@ from afgrl import (
     RawFeatures,
     UserError,
     add_nodes,
+    catalog,
     check,
     cluster,
     compare,
     estimate,
+    examine,
     export_encoder,
     knn_graph,
     load,
+    measure_speed,
     remove_nodes,
+    reproduce_results,
     search,
     serve_explorer,
     write_report,
 )
+from afgrl.cli.entry_point import app
 from afgrl.data.read_keywords import ReadKeywords
 from afgrl.data.tables.options import ReadOptions
 from afgrl.doctor import EXTRAS
@@ -33,6 +38,7 @@ from afgrl.experiment.evaluation import evaluate_run
 from afgrl.runs.embeddings import write_vectors
 from afgrl.runs.folder import Run
 from tests.cli.test_commands import afgrl
+from tools.generate_reference import PYTHON, public
 
 
 @pytest.fixture
@@ -177,7 +183,7 @@ def test_what_is_not_a_source_is_one_sentence(frames, source, options, sentence)
 
 
 def test_options_for_reading_are_refused_for_a_graph(dataset):
-    with pytest.raises(UserError, match="The options label are for files and DataFrames"):
+    with pytest.raises(UserError, match="The options label are for files, tables, NetworkX and PyG"):
         check(dataset.graph, label="team")
 
 
@@ -267,3 +273,41 @@ def test_a_missing_package_is_one_sentence_with_the_command(model, folder, packa
 def test_every_optional_package_of_the_extras_is_covered():
     for package, extra in EXTRAS.items():
         assert MISSING[package][1] == extra
+
+
+def test_every_command_has_a_public_counterpart_with_types():
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert commands == PYTHON.keys()
+    for names in PYTHON.values():
+        for name in names:
+            counterpart = public(name)
+            assert counterpart.__doc__
+            assert "return" in counterpart.__annotations__, name
+    with pytest.raises(AttributeError, match="no public name 'nothing'"):
+        public("nothing")
+
+
+def test_the_machine_and_the_datasets_are_data(tmp_path):
+    found, printed = examine(), json.loads(afgrl("doctor", "--json").stdout)
+    assert found["works"] is True
+    assert found["optional"] == printed["optional"]
+    assert catalog(tmp_path) == json.loads(afgrl("datasets", "--data-dir", tmp_path, "--json").stdout)
+
+
+def test_speed_is_measured_as_the_command_does(monkeypatch):
+    asked = []
+    monkeypatch.setattr("afgrl.bench.run_bench", lambda *names, **options: asked.append((names, options)) or {})
+    assert measure_speed(["demo"], methods=["raw"], device="cpu", settings={"epochs": "2"}) == {}
+    afgrl("bench", "--datasets", "demo", "--methods", "raw", "--device", "cpu", "--set", "epochs=2", "--quiet")
+    for _, options in asked:
+        del options["message"]
+    assert asked[0] == asked[1]
+    assert asked[0][1]["settings"] == {"epochs": "2"}
+    with pytest.raises(UserError, match="takes no --methods"):
+        measure_speed(default=True, methods="all", device="cpu")
+
+
+def test_results_of_the_paper_are_data(tmp_path):
+    results = reproduce_results("datasets", str(tmp_path), "cpu", datasets=["demo"], quick=True)
+    assert [table.rows[0][0] for table in results["datasets"].tables] == ["demo"]
+    assert (tmp_path / "reproduction.html").is_file()

@@ -5,6 +5,7 @@ python -m tools.generate_reference        # → docs/reference.md, which a test 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -12,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
+import afgrl
 from afgrl.cli.entry_point import app
 from afgrl.config import Settings
 from afgrl.methods import available_methods
@@ -27,6 +29,61 @@ VARIABLES = {
 }
 
 
+# Command → what does the same from Python. A test requires an entry for each command.
+PYTHON = {
+    "demo": ("load", "AFGRL.fit", "AFGRL.evaluate"),
+    "datasets": ("catalog",),
+    "check": ("check",),
+    "estimate": ("estimate",),
+    "fit": ("load", "AFGRL.fit", "AFGRL.save"),
+    "embed": ("AFGRL.load", "AFGRL.transform"),
+    "evaluate": ("AFGRL.evaluate", "compare"),
+    "add": ("add_nodes",),
+    "remove": ("remove_nodes",),
+    "search": ("search",),
+    "cluster": ("cluster",),
+    "report": ("write_report", "compare"),
+    "explore": ("serve_explorer",),
+    "export": ("export_encoder",),
+    "bench": ("measure_speed",),
+    "reproduce": ("reproduce_results",),
+    "doctor": ("examine",),
+}
+
+
+def public(name: str) -> Any:
+    """A public name of the package, or a method of one: AFGRL.fit."""
+    first, _, method = name.partition(".")
+    if first not in afgrl.__all__:
+        raise AttributeError(f"afgrl has no public name {first!r}.")
+    return getattr(getattr(afgrl, first), method) if method else getattr(afgrl, first)
+
+
+def _python() -> Iterator[str]:
+    yield "Each command has its counterpart in Python. `AFGRL` means any estimator."
+    yield ""
+    rows = [(f"`{name}`", ", ".join(f"`{one}`" for one in names)) for name, names in PYTHON.items()]
+    yield from _table(("command", "Python"), rows)
+    functions = {name: public(name) for name in sorted(afgrl.__all__) if inspect.isfunction(public(name))}
+    for name, function in functions.items():
+        yield ""
+        yield f"### `afgrl.{name}`"
+        yield ""
+        arguments = [_argument(parameter) for parameter in inspect.signature(function).parameters.values()]
+        yield f"`{name}({', '.join(arguments)})`"
+        yield ""
+        yield inspect.cleandoc(function.__doc__ or "").replace("``", "`")
+
+
+def _argument(parameter: inspect.Parameter) -> str:
+    """As in a call: the default where there is one. A function as default is a message that is not shown."""
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return f"**{parameter.name}"
+    default = parameter.default
+    shown = "" if default is inspect.Parameter.empty or callable(default) else f"={default!r}"
+    return f"{parameter.name}{'=…' if callable(default) and default is not inspect.Parameter.empty else shown}"
+
+
 def lines() -> Iterator[str]:
     yield "# Reference"
     yield ""
@@ -39,6 +96,10 @@ def lines() -> Iterator[str]:
     yield from _table(("option", "default", "meaning"), [_option(option) for option in _group().params])
     for name, command in sorted(_commands().items()):
         yield from _command(name, command)
+    yield ""
+    yield "## Python"
+    yield ""
+    yield from _python()
     yield ""
     yield "## Environment variables"
     yield ""

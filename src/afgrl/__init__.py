@@ -6,10 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with the names below
+    from afgrl.bench import measure_speed
     from afgrl.cost.forecast import estimate
     from afgrl.data import Dataset, catalog, load
     from afgrl.data.convert import from_networkx, from_pandas, from_pyg, from_scipy, knn_graph
     from afgrl.data.describe import check
+    from afgrl.doctor import examine
     from afgrl.errors import AfgrlError, UserError
     from afgrl.estimators import (
         AFGRL,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from afgrl.notebook import NodePlot
     from afgrl.onnx import export_encoder
     from afgrl.report import compare, write_report
+    from afgrl.reproduce.pipeline import reproduce_results
 
 __version__ = "0.1.0"
 
@@ -65,6 +68,7 @@ _PUBLIC = {
     "cluster": "afgrl.estimators.questions",
     "compare": "afgrl.report",
     "estimate": "afgrl.cost.forecast",
+    "examine": "afgrl.doctor",
     "export_encoder": "afgrl.onnx",
     "from_networkx": "afgrl.data.convert",
     "from_pandas": "afgrl.data.convert",
@@ -72,7 +76,9 @@ _PUBLIC = {
     "from_scipy": "afgrl.data.convert",
     "knn_graph": "afgrl.data.convert",
     "load": "afgrl.data",
+    "measure_speed": "afgrl.bench",
     "remove_nodes": "afgrl.estimators.questions",
+    "reproduce_results": "afgrl.reproduce.pipeline",
     "search": "afgrl.estimators.questions",
     "serve_explorer": "afgrl.explore",
     "write_report": "afgrl.report",
@@ -80,8 +86,9 @@ _PUBLIC = {
 __all__ = [
     "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "AfgrlError", "Dataset", "DeepWalk",
     "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder", "RawFeatures", "UserError",
-    "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "export_encoder", "from_networkx", "from_pandas",
-    "from_pyg", "from_scipy", "knn_graph", "load", "remove_nodes", "search", "serve_explorer", "write_report",
+    "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine", "export_encoder", "from_networkx",
+    "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed", "remove_nodes", "reproduce_results",
+    "search", "serve_explorer", "write_report",
 ]  # fmt: skip
 
 

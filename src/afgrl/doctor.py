@@ -26,7 +26,8 @@ EXTRAS = {
 
 
 def examine(data_dir: str | None = None) -> dict[str, Any]:
-    """What this machine has, and under "works" whether a training run of three epochs succeeds."""
+    """What `afgrl doctor` prints, as a dictionary: device and versions, folders, optional packages, whether GPU kernels
+    run, and under "works" whether a training run of three epochs succeeds."""
     device = choose_device("auto")
     report = current_environment(device)
     report["data folder"] = data_dir or os.environ.get("AFGRL_DATA") or "none (set --data-dir or AFGRL_DATA)"

@@ -98,7 +98,7 @@ LONG = {
     "add": ("afgrl.analysis.added_nodes.add_nodes", ("{run}", "{run}", "--device", "cpu")),
     "search": ("afgrl.analysis.neighbors.find_similar", ("{run}", "node-000")),
     "export": ("afgrl.onnx.export_encoder", ("{run}",)),
-    "bench": ("afgrl.bench.run_bench", ("--device", "cpu")),
+    "bench": ("afgrl.bench.measure_speed", ("--device", "cpu")),
     "reproduce": ("afgrl.reproduce.pipeline.reproduce_results", ("table2", "--device", "cpu")),
     "demo": ("afgrl.experiment.training.fit", ("--device", "cpu")),
     "fit": ("afgrl.experiment.training.fit", ("demo", "--device", "cpu")),

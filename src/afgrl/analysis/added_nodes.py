@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from afgrl.analysis.added_facts import linked_ids, words_of_nodes
 from afgrl.analysis.new_nodes import NewNodes, embed_new_nodes
 from afgrl.errors import UserError
 from afgrl.graph import as_text
@@ -46,7 +47,8 @@ def add_nodes(
     nodes = _columns_as_in(run.nodes(), new.ids[rows], new.columns, source, message)
     if new.numbered:  # a row number would be the id of another node
         nodes = nodes.set_column(0, "id", pa.array([f"{name}:{number}" for number in new.ids]))
-    addition = Addition(name, nodes, new.vectors[rows])
+    linked = linked_ids(new, rows, as_text(nodes["id"].to_numpy()))
+    addition = Addition(name, nodes, new.vectors[rows], linked, words_of_nodes(new.source, new.ids[rows]))
     save_addition(run, addition)
     save_clusters_of_all(run)
     return addition
@@ -87,7 +89,7 @@ def save_clusters_of_all(run: Run) -> None:
 
 
 def _check_other_additions(new: NewNodes, others: list[Addition], source: str) -> None:
-    """The features of added nodes are not stored, so that edges to them cannot be followed."""
+    """The features of added nodes are not stored, so that they cannot be embedded again with new edges."""
     for addition in others:
         shared = set(as_text(new.ids)) & set(as_text(addition.ids))
         if shared:

@@ -19,7 +19,7 @@ from afgrl.data.sources import names
 from afgrl.data.unpacking import home_expanded
 from afgrl.errors import UserError
 from afgrl.experiment.model import load_method
-from afgrl.graph import as_text
+from afgrl.graph import Graph, as_text
 from afgrl.runs.folder import Run
 
 
@@ -27,9 +27,20 @@ from afgrl.runs.folder import Run
 class NewNodes:
     ids: np.ndarray  # [m]
     vectors: np.ndarray  # [m, d] float32
-    columns: pa.Table | None  # ``id`` and the columns of all nodes of the source; None if it has only features
+    source: Dataset  # what was read; it may have more nodes than these
+    graph: Graph  # what was embedded: the source, or the training graph joined with it
+    rows: np.ndarray  # [m] the nodes in that graph
     joined: bool  # whether equal ids of the source and the run are the same node
-    numbered: bool = False  # whether the ids are row numbers of the source
+
+    @property
+    def columns(self) -> pa.Table | None:
+        """``id`` and the columns of all nodes of the source; None if it has only features."""
+        return None if self.source.ingested is None else self.source.ingested.columns
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the ids are row numbers of the source."""
+        return self.source.ingested is not None and self.source.ingested.numbered
 
 
 def embed_dataset(run: Run, dataset: Dataset, device: torch.device) -> Tensor:
@@ -71,7 +82,7 @@ def embed_new_nodes(
     if alone and n_nearest and not new.graph.n_edges:
         new = load_files(path, replace(options, knn_graph=n_nearest), fitted=table_encoder)
     if new.ingested is not None and new.ingested.numbered:
-        return _new_nodes(new, _embed_numbered(run, trained, new, device, None if alone else n_nearest))
+        return _embed_numbered(run, trained, new, device, None if alone else n_nearest)
     n_known = len(set(as_text(new.graph.ids)) & set(as_text(trained.graph.ids)))
     if alone or path.suffix in WITHOUT_IDS or not (n_nearest or n_known):
         return _new_nodes(new, embed_dataset(run, new, device))
@@ -83,20 +94,20 @@ def embed_new_nodes(
     joined, own = join_graphs(trained, new, n_neighbors=None if new.graph.n_edges else n_nearest)
     vectors = embed_dataset(run, joined, device)
     chosen = vectors[torch.from_numpy(own).to(vectors.device)].cpu().numpy()
-    return NewNodes(joined.graph.ids[own], chosen, new.ingested and new.ingested.columns, joined=True)
+    return NewNodes(joined.graph.ids[own], chosen, new, joined.graph, own, joined=True)
 
 
 def _new_nodes(dataset: Dataset, vectors: Tensor) -> NewNodes:
-    columns = dataset.ingested.columns if dataset.ingested else None
-    numbered = dataset.ingested is not None and dataset.ingested.numbered
-    return NewNodes(dataset.graph.ids, vectors.cpu().numpy(), columns, joined=False, numbered=numbered)
+    graph = dataset.graph
+    return NewNodes(graph.ids, vectors.cpu().numpy(), dataset, graph, np.arange(graph.n), joined=False)
 
 
-def _embed_numbered(run: Run, trained: Dataset, new: Dataset, device: torch.device, n_nearest: int | None) -> Tensor:
-    """The vectors of nodes whose ids are row numbers, which say nothing about the training graph. If that is a
-    nearest-neighbor graph, they are linked to it under other names."""
+def _embed_numbered(run: Run, trained: Dataset, new: Dataset, device: torch.device, n_nearest: int | None) -> NewNodes:
+    """Nodes whose ids are row numbers, which say nothing about the training graph. If that is a nearest-neighbor
+    graph, they are linked to it under other names."""
     if not n_nearest or new.graph.n_edges:
-        return embed_dataset(run, new, device)
+        return _new_nodes(new, embed_dataset(run, new, device))
     names = np.array([f"{new.name}, row {number}" for number in new.graph.ids], dtype=object)
     joined, own = join_graphs(trained, replace(new, graph=replace(new.graph, ids=names)), n_neighbors=n_nearest)
-    return embed_dataset(run, joined, device)[torch.from_numpy(own).to(device)]
+    vectors = embed_dataset(run, joined, device)[torch.from_numpy(own).to(device)].cpu().numpy()
+    return NewNodes(new.graph.ids, vectors, new, joined.graph, own, joined=False)

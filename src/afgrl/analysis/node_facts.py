@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from afgrl.analysis.traits import traits_of
-from afgrl.runs.added import additions
+from afgrl.analysis.traits import listed_traits
+from afgrl.graph import as_text
+from afgrl.runs.added import Addition, additions, all_vectors
 from afgrl.runs.folder import Run
 
 MAX_LISTED = 200  # linked nodes and words of one node
-LISTED_KINDS = ("word", "feature")  # categories, dates and numbers are columns of the page
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,6 @@ class Lists:
         starts = np.concatenate([[0], np.cumsum(kept)])
         return cls(starts, matrix.indices[order][rank < longest].astype(np.int32), lengths.astype(np.int32))
 
-    def extended(self, n: int) -> Lists:
-        """With empty lists for ``n`` more nodes."""
-        starts = np.concatenate([self.starts, np.full(n, self.starts[-1])])
-        return Lists(starts, self.values, np.concatenate([self.full, np.zeros(n, np.int32)]))
-
     def of(self, row: int) -> list[int]:
         listed: list[int] = self.values[self.starts[row] : self.starts[row + 1]].tolist()
         return listed
@@ -49,8 +44,8 @@ class Lists:
 
 @dataclass(frozen=True, eq=False)
 class NodeFacts:
-    """For each node the rows it is linked to, and its words or features as positions in ``names``. Those of nodes that
-    were added after training are not stored, so their lists are empty."""
+    """For each node the rows it is linked to, and its words or features as positions in ``names``. Nodes that were
+    added after training come after the others, as everywhere."""
 
     edges: Lists
     words: Lists
@@ -62,18 +57,39 @@ class NodeFacts:
         has_features = run.data().get("features_fingerprint") is None
         dataset = run.dataset() if has_features else None
         graph = dataset.graph if dataset else run.edges()
-        source, target = graph.edge_index.numpy()
-        links = sp.csr_array((np.ones(len(source), np.int8), (source, target)), shape=(graph.n, graph.n))
-        words, names = sp.csr_array((graph.n, 0)), []
-        if dataset is not None:
-            traits = traits_of(dataset)
-            described = traits.traits[traits.numbers.shape[1] :]
-            columns = [j for j, trait in enumerate(described) if trait.kind in LISTED_KINDS]
-            words, names = sp.csr_array(traits.truths[:, columns]), [described[j].name for j in columns]
-        lists = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
-        n_added = sum(len(addition.ids) for addition in additions(run))
-        edges, listed = (each.extended(n_added) for each in lists)
-        return cls(edges, listed, names)
+        edges = graph.edge_index.numpy()
+        words, names = listed_traits(dataset) if dataset is not None else (sp.csr_array((graph.n, 0)), [])
+        added, n = additions(run), graph.n
+        if added:
+            edges = np.concatenate([edges, _added_edges(run, added, n)], axis=1)
+            words, names = _with_added_words(words, names, added)
+            n += sum(len(addition.ids) for addition in added)
+        links = sp.csr_array((np.ones(edges.shape[1], np.int8), tuple(edges)), shape=(n, n))
+        linked, listed = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
+        return cls(linked, listed, names)
+
+
+def _added_edges(run: Run, added: list[Addition], n_trained: int) -> np.ndarray:
+    """[2, e] the edges of added nodes as rows, in both directions, each once, without those to removed nodes."""
+    row_of = {node_id: row for row, node_id in enumerate(as_text(all_vectors(run)[0]))}
+    pairs, start = set[tuple[int, int]](), n_trained
+    for addition in added:
+        for row, linked in enumerate(addition.linked.to_pylist(), start):
+            others = [row_of[node_id] for node_id in linked if node_id in row_of]
+            pairs |= {(row, other) for other in others} | {(other, row) for other in others}
+        start += len(addition.ids)
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+
+
+def _with_added_words(words: sp.csr_array, names: list[str], added: list[Addition]) -> tuple[sp.csr_array, list[str]]:
+    """Rows for the added nodes, and columns for words that no other node has."""
+    code_of = {name: code for code, name in enumerate(names)}
+    lists = [listed for addition in added for listed in addition.words.to_pylist()]
+    codes = [code_of.setdefault(name, len(code_of)) for listed in lists for name in listed]
+    indptr = np.concatenate([[0], np.cumsum([len(listed) for listed in lists])])
+    rows = sp.csr_array((np.ones(len(codes)), codes, indptr), shape=(len(lists), len(code_of)))
+    wider = sp.csr_array((words.data, words.indices, words.indptr), shape=(words.shape[0], len(code_of)))
+    return sp.csr_array(sp.vstack([wider, rows])), list(code_of)
 
 
 def _longest(lengths: np.ndarray, max_entries: int) -> int:

@@ -23,6 +23,7 @@ from afgrl.errors import UserError
 
 FEW_VALUES = {0.0, 1.0}  # a column of these only is a yes or no
 BLOCK_ROWS = 4096
+LISTED_KINDS = ("word", "feature")
 
 Kind = Literal["number", "year", "category", "date", "word", "feature"]
 
@@ -69,6 +70,15 @@ def traits_of(dataset: Dataset) -> Traits:
         )
         blocks.append(_measured("edges per node", degree))
     return _joined([block for block in blocks if block.traits], graph.n)
+
+
+def listed_traits(dataset: Dataset) -> tuple[sp.csr_array, list[str]]:
+    """The words or features of the nodes, [n, b] with an entry where a node has one, and their names. Categories, dates
+    and numbers are shown as columns."""
+    found = traits_of(dataset)
+    described = found.traits[found.numbers.shape[1] :]
+    columns = [j for j, trait in enumerate(described) if trait.kind in LISTED_KINDS]
+    return sp.csr_array(found.truths[:, columns]), [described[j].name for j in columns]
 
 
 def given_traits(x: Tensor, names: Sequence[str] | None = None) -> Traits:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,14 +17,47 @@ from afgrl.data import Dataset, load
 from afgrl.data.benchmarks import BENCHMARKS
 from afgrl.data.splits import random_splits
 from afgrl.data.synthetic import synthetic_graph
-from afgrl.methods import method_class
+from afgrl.errors import UserError
+from afgrl.methods import available_methods, method_class
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.runs.environment import current_environment
 from afgrl.runs.spec import RunSpec
+from afgrl.train.device import choose_device
 
 DATASETS = ("photo", "computers", "wikics", "cs", "physics")
 DEFAULT_DATASETS = ("photo", "computers", "cs", "physics", "pubmed")
 Message = Callable[[str], None]
+
+
+def measure_speed(
+    datasets: Sequence[str] = (),
+    *,
+    methods: Sequence[str] | Literal["all"] = (),
+    default: bool = False,
+    recipe: str = "paper",
+    device: str = "auto",
+    seconds: float = 20.0,
+    settings: Mapping[str, Any] | None = None,
+    data_dir: str | None = None,
+    message: Message = lambda sentence: None,
+) -> dict[str, Any]:
+    """The measurements of `afgrl bench` as a dictionary: device, versions and commit, and rows under "epochs" and
+    "stages", with ``methods`` under "methods" and "refused", with ``default`` under "default".
+
+    ``datasets`` are names; by default those of the published tables. An epoch of AFGRL is measured with the settings of
+    ``recipe``, overridden by ``settings``; ``methods``, names or "all", measures whole epochs of other methods;
+    ``default`` measures the default settings from a graph to its vectors. ``seconds`` limits each measurement.
+    """
+    names, kind = list(datasets or (DEFAULT_DATASETS if default else DATASETS)), choose_device(device)
+    chosen = list(available_methods()) if methods == "all" else list(methods)
+    if not default:
+        return run_bench(
+            names, kind, recipe_name=recipe, data_dir=data_dir, seconds=seconds, settings=dict(settings or {}),
+            methods=chosen, message=message,
+        )  # fmt: skip
+    if chosen or settings:
+        raise UserError("--default measures the default settings of AFGRL: it takes no --methods and no --set.")
+    return bench_default(names, kind, data_dir=data_dir, message=message)
 
 
 def run_bench(
@@ -116,4 +149,4 @@ def _load(name: str, data_dir: str | None) -> tuple[Dataset, str]:
     return Dataset(name, graph, labels, random_splits(graph.n)), "synthetic"
 
 
-__all__ = ["DATASETS", "DEFAULT_DATASETS", "bench_default", "run_bench"]
+__all__ = ["DATASETS", "DEFAULT_DATASETS", "bench_default", "measure_speed", "run_bench"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from afgrl.cli.app import check_folder, command, device_of, split_names, stderr, stdout
+from afgrl.cli.app import check_folder, command, silent, split_names, stderr, stdout
 from afgrl.cli.options import DataDir, Device, Json, Quiet, Recipe, Set
-from afgrl.errors import AfgrlError, UserError
+from afgrl.errors import AfgrlError
 
 
 @command
@@ -37,27 +36,18 @@ def bench(
     quiet: Quiet = False,
 ) -> None:
     """Measure the time of an epoch: reference, fast path, and the limit of this device."""
-    from afgrl.bench import DATASETS, DEFAULT_DATASETS, bench_default, run_bench
+    from afgrl.bench import measure_speed
     from afgrl.cli import tables
     from afgrl.config import settings_from_assignments
-    from afgrl.methods import available_methods
     from afgrl.runs.files import replace_file
 
-    message: Callable[[str], None] = (lambda sentence: None) if quiet else stderr.print
-    names = split_names(datasets) or list(DEFAULT_DATASETS if default else DATASETS)
-    chosen = list(available_methods()) if methods == "all" else split_names(methods)
     if out:
         check_folder(out)
-    settings = settings_from_assignments(assignments or [])
-    if default:
-        if chosen or settings:
-            raise UserError("--default measures the default settings of AFGRL: it takes no --methods and no --set.")
-        answer = bench_default(names, device_of(device), data_dir=data_dir, message=message)
-    else:
-        answer = run_bench(
-            names, device_of(device), recipe_name=recipe, data_dir=data_dir, seconds=seconds, settings=settings,
-            methods=chosen, message=message,
-        )  # fmt: skip
+    answer = measure_speed(
+        split_names(datasets), methods="all" if methods == "all" else split_names(methods), default=default,
+        recipe=recipe, device=device, seconds=seconds, settings=settings_from_assignments(assignments or []),
+        data_dir=data_dir, message=silent if quiet else stderr.print,
+    )  # fmt: skip
     if out:
         replace_file(out, lambda file: file.write_text(json.dumps(answer, indent=1) + "\n"))
     if as_json:
@@ -106,9 +96,9 @@ def reproduce(
     from afgrl.reproduce.pipeline import reproduce_results
 
     results = reproduce_results(
-        what, out, device_of(device), datasets=split_names(datasets) or paper.DATASETS, methods=split_names(methods),
+        what, out, device, datasets=split_names(datasets) or paper.DATASETS, methods=split_names(methods),
         seeds=seeds, grid_seeds=grid_seeds, quick=quick, cached_only=cached_only, workers=workers, data_dir=data_dir,
-        message=(lambda sentence: None) if quiet else stderr.print,
+        message=silent if quiet else stderr.print,
     )  # fmt: skip
     if as_json:
         counts = {name: len(result.tables) for name, result in results.items()}

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from afgrl.data.convert import as_graph, with_warnings
 from afgrl.data.dataset import Dataset
-from afgrl.data.frames import are_frames
+from afgrl.data.objects import has_columns
 from afgrl.data.read_keywords import ReadKeywords
 from afgrl.data.sources import load
 from afgrl.errors import UserError
@@ -15,24 +15,20 @@ from afgrl.errors import UserError
 
 def read_source(source: Any, data_dir: str | Path | None = None, /, **read: Unpack[ReadKeywords]) -> Dataset:
     """Whatever ``load`` reads or ``as_graph`` accepts. The options are for reading, so that other objects have none."""
-    if isinstance(source, (str, Path)) or _is_tables(source):
+    if isinstance(source, (str, Path)) or has_columns(source):
         return load(source, data_dir=data_dir, **read)
     if read:
-        raise UserError(f"The options {', '.join(read)} are for files and DataFrames.")
+        raise UserError(f"The options {', '.join(read)} are for files, tables, NetworkX and PyG.")
     return as_dataset(source)
 
 
 def as_dataset(source: Any) -> Dataset:
-    """What ``as_graph`` accepts, as a dataset; DataFrames keep their columns, and a label column its labels."""
+    """What ``as_graph`` accepts, as a dataset; DataFrames, NetworkX graphs and PyG ``Data`` keep their columns, and a
+    label column its labels."""
     if isinstance(source, Dataset):
         return source
-    if _is_tables(source):
+    if has_columns(source):
         dataset = load(source)
         with_warnings(dataset)
         return dataset
     return Dataset("graph", as_graph(source))
-
-
-def _is_tables(source: Any) -> bool:
-    """Whether this is a DataFrame or a pair of them."""
-    return are_frames(source if isinstance(source, (tuple, list)) and len(source) == 2 else (source,))

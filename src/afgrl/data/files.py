@@ -105,6 +105,12 @@ def _load_typed(
     report.info(f"Files read: {', '.join([*tables.where.values(), *tables.edges])}.")
     if tables.ignored:
         report.warning(f"Ignored files of {folder.name}, which no edge table refers to: {', '.join(tables.ignored)}.")
+    arrays = [file.name for file in _visible_files(folder) if file_suffix(file) in ARRAY_SUFFIXES]
+    if arrays:
+        report.warning(
+            f"Ignored files of {folder.name}: {', '.join(arrays)}; with several node tables, features are columns of "
+            "these tables, numbers or lists."
+        )
     return dataset_from_typed_tables(tables, options, fitted=fitted, name=folder.stem or folder.name, report=report)
 
 

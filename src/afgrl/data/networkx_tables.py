@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,25 +17,36 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def dataset_from_networkx(graph: nx.Graph, weight: str, fitted: Fitted = None) -> Dataset:
+def dataset_from_networkx(
+    graph: nx.Graph, weight: str, fitted: Fitted = None, options: ReadOptions = ReadOptions()
+) -> Dataset:
     """From a NetworkX graph whose node attributes, if any, are columns and not vectors."""
     nodes, edges = tables_from_networkx(graph, weight)
     names = TableNames("the nodes", "the edges")
-    return dataset_from_tables(nodes, edges, ReadOptions(id="id"), fitted=fitted, names=names)
+    return dataset_from_tables(nodes, edges, replace(options, id="id"), fitted=fitted, name="graph", names=names)
+
+
+def node_attributes(graph: nx.Graph, without: str) -> dict[str, pa.Array]:
+    """The attributes of the nodes as columns, except one."""
+    attributes = dict.fromkeys(key for _, data in graph.nodes(data=True) for key in data)
+    columns = {key: _to_column([data.get(key) for _, data in graph.nodes(data=True)]) for key in attributes}
+    return {_column_name(key): column for key, column in columns.items() if key != without}
 
 
 def tables_from_networkx(graph: nx.Graph, weight: str = "weight") -> tuple[pa.Table, pa.Table]:
     """Nodes with their attributes as columns; edges with a weight if one of them differs from 1."""
     ids = {name: str(name) for name in graph.nodes}
-    attributes = list(dict.fromkeys(key for _, data in graph.nodes(data=True) for key in data if key != "id"))
-    columns = {key: _to_column([data.get(key) for _, data in graph.nodes(data=True)]) for key in attributes}
-    nodes = pa.table({"id": list(ids.values()), **columns})
+    nodes = pa.table({"id": list(ids.values()), **node_attributes(graph, "id")})
     rows = [(ids[u], ids[v], data.get(weight, 1)) for u, v, data in graph.edges(data=True)]
     source, target, weights = zip(*rows, strict=True) if rows else ((), (), ())
     edges = {"source": pa.array(source, pa.string()), "target": pa.array(target, pa.string())}
     if any(value != 1 for value in weights):
         edges["weight"] = _to_column(list(weights))
     return nodes, pa.table(edges)
+
+
+def _column_name(key: Any) -> str:
+    return "id (column)" if key == "id" else str(key)
 
 
 def _to_column(values: list[Any]) -> pa.Array:

@@ -20,7 +20,9 @@ from afgrl.data.unpacking import home_expanded, is_file_or_folder
 from afgrl.errors import UserError, unknown
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
+    from torch_geometric.data import Data
 
 SPLITS = ("auto", "canonical", "random")
 
@@ -46,7 +48,7 @@ def _row(name: str, title: str, counts: Counts, available: str | None, url: str 
 
 
 def load(
-    source: str | Path | pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame],
+    source: str | Path | pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame] | nx.Graph | Data,
     /,
     *,
     data_dir: str | Path | None = None,
@@ -59,8 +61,9 @@ def load(
     """The dataset with that name, or from the user's file or folder, read according to ``options``, or to the same
     options by name: ``load("people", id="email", label="team", columns={"zip": "category"}, knn_graph=15)``.
     Tables in memory are read like files: ``load((nodes, edges), label="team")`` for two DataFrames,
-    ``load(points, knn_graph=15)`` for one. The dataset keeps their columns, so that a saved model and its report have
-    them.
+    ``load(points, knn_graph=15)`` for one. So are a NetworkX graph with its node attributes and a PyG ``Data`` with
+    further attributes of one value per node. The dataset keeps their columns, so that a saved model and its report
+    have them.
 
     ``data_dir`` (also ``AFGRL_DATA``) is a folder of raw files, searched before anything is downloaded.
     ``splits``: "canonical" are the published splits, "random" are 20 random splits that depend on ``seed``, "auto" are
@@ -76,7 +79,7 @@ def load(
     if splits not in SPLITS:
         raise unknown("type of splits", splits, SPLITS)
     if not isinstance(source, (str, Path)):
-        dataset = _load_frames(source, options)
+        dataset = _load_object(source, options)
     elif source in BENCHMARKS:
         dataset = load_benchmark(str(source), data_dir=data_dir, directed=directed)
     elif directed:
@@ -92,10 +95,10 @@ def _load_path(path: Path, options: ReadOptions) -> Dataset:
     return load_files(path, options)
 
 
-def _load_frames(source: Any, options: ReadOptions) -> Dataset:
-    from afgrl.data.frames import load_frames  # imports scikit-learn
+def _load_object(source: Any, options: ReadOptions) -> Dataset:
+    from afgrl.data.objects import load_object  # imports scikit-learn
 
-    return load_frames(source, options)
+    return load_object(source, options)
 
 
 def _checked_path(source: str | Path) -> Path:

@@ -38,6 +38,7 @@ from afgrl.reproduce.result import Records, Result
 from afgrl.reproduce.scope import Scope
 from afgrl.runs.files import replace_file
 from afgrl.runs.spec import RunSpec
+from afgrl.train.device import choose_device
 
 
 class Module(Protocol):
@@ -67,8 +68,8 @@ RESULTS: dict[str, Module] = {
 
 def reproduce_results(
     what: str,
-    out: Path,
-    device: torch.device,
+    out: str | Path = "reproduction",
+    device: str | torch.device = "auto",
     *,
     datasets: Sequence[str] = paper.DATASETS,
     methods: Sequence[str] = (),
@@ -80,10 +81,13 @@ def reproduce_results(
     data_dir: str | None = None,
     message: Callable[[str], None] = lambda sentence: None,
 ) -> dict[str, Result]:
-    """Compute one result, or ``all``, and write it to ``out``; the run cache is its folder ``runs``.
+    """Compute a table or figure of the paper beside the published values, or ``all`` of them, as `afgrl reproduce`
+    does, and write them to the folder ``out``. Each result has a title, tables, pictures and notes.
 
-    With ``cached_only`` nothing is trained. What needs a missing run is left out, with a note.
+    Runs are cached in the folder ``runs`` of ``out`` and shared. With ``cached_only`` nothing is trained, and what
+    needs a missing run is left out, with a note. ``quick`` is a smoke test: small models and few epochs.
     """
+    out, device = Path(out), choose_device(device) if isinstance(device, str) else device
     names = list(RESULTS) if what == "all" else [what]
     _check_names("result", names, [*RESULTS, "all"])
     _check_names("method", methods, list(available_methods()))

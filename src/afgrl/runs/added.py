@@ -16,6 +16,8 @@ from afgrl.runs.folder import Run
 from afgrl.runs.readers import check, read_table, reading
 
 PATTERN = "added-*.parquet"
+PARTS = ("embedding", "linked", "words")  # the last columns of the file; an earlier version had only the first
+LISTS = pa.list_(pa.string())
 TRAINED = "training"  # in the column ``added``: a node that the run was trained on
 
 
@@ -26,6 +28,8 @@ class Addition:
     name: str  # of the source they came from
     nodes: pa.Table  # ``id`` and the columns of the run's own nodes, with their types
     vectors: np.ndarray  # [m, d] float32
+    linked: pa.ChunkedArray  # [m] lists of the ids, as text, of nodes that an edge leads to
+    words: pa.ChunkedArray  # [m] lists of the names of words or features that a node has
 
     @property
     def ids(self) -> np.ndarray:
@@ -35,8 +39,10 @@ class Addition:
 
 def save_addition(run: Run, addition: Addition) -> None:
     """Write one file, in one rename; an addition of the same name is replaced."""
-    name = "embedding" if "embedding" not in addition.nodes.column_names else "afgrl embedding"
-    table = addition.nodes.append_column(name, vector_column(addition.vectors))
+    table = addition.nodes
+    parts = (vector_column(addition.vectors), addition.linked, addition.words)
+    for name, part in zip(PARTS, parts, strict=True):
+        table = table.append_column(name if name not in addition.nodes.column_names else f"afgrl {name}", part)
     write_table(_file(run, addition.name), table)
 
 
@@ -98,9 +104,22 @@ def _read(run: Run, file: Path) -> Addition:
     table, own = read_table(file), run.nodes()
     with reading(file):
         check(table.num_rows > 0 and table["id"].null_count == 0, "it has no ids")
-        vectors, nodes = column_vectors(table.column(-1)), table.remove_column(table.num_columns - 1)
+        n_own, n_parts = own.num_columns, table.num_columns - own.num_columns
+        check(n_parts in (1, len(PARTS)), "its columns are not those of the run")
+        nodes, vectors = table.select(range(n_own)), column_vectors(table.column(n_own))
         check(nodes.column_names == own.column_names, "its columns are not those of the run")
         check(vectors.shape[1] == run.embedding()[1].shape[1], f"its vectors have the width {vectors.shape[1]}")
         types = [own.schema.field(name).type for name in own.column_names[1:]]
         check(types == [nodes.schema.field(name).type for name in own.column_names[1:]], "its columns have other types")
-        return Addition(file.stem.removeprefix("added-"), nodes, vectors)
+        linked, words = (_lists(table, n_own + i if n_parts > 1 else None) for i in (1, 2))
+        return Addition(file.stem.removeprefix("added-"), nodes, vectors, linked, words)
+
+
+def _lists(table: pa.Table, column: int | None) -> pa.ChunkedArray:
+    """A column of lists; lists that an earlier version did not store are empty."""
+    if column is None:
+        return pa.chunked_array([pa.array([[]] * table.num_rows, LISTS)])
+    kind = table.column(column).type
+    lists = pa.types.is_list(kind) and kind.value_type == LISTS.value_type
+    check(lists, f"its column {table.column_names[column]!r} has no lists of texts")
+    return table.column(column)

@@ -33,10 +33,18 @@ def load_features(path: Path) -> Any:
     return features
 
 
-def npz_array_names(path: Path) -> set[str]:
-    """The names of the arrays in an .npz file, which may be unpacked."""
+def npz_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]] | None]:
+    """The shape and type of each array in an .npz file; None if its header cannot be read."""
+    headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]] | None] = {}
     with check_zip(path) as archive:
-        return {_array_name(name) for name in archive.namelist()}
+        for entry in archive.infolist():
+            try:
+                with archive.open(entry) as file:
+                    shape, _, dtype = _read_header(file)
+                headers[_array_name(entry.filename)] = shape, dtype
+            except Exception:  # of zipfile, zlib and NumPy
+                headers[_array_name(entry.filename)] = None
+    return headers
 
 
 def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
@@ -123,9 +131,7 @@ def _read_member(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
     """An array whose header claims no more than the file has."""
-    version = npy_format.read_magic(file)
-    read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-    shape, fortran_order, dtype = read(file, max_header_size=MAX_HEADER)
+    shape, fortran_order, dtype = _read_header(file)
     if dtype.hasobject:
         raise ValueError("it contains Python objects, which are not loaded")
     count = 1
@@ -141,6 +147,12 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
             raise ValueError("it is truncated")
         filled += n_read
     return np.frombuffer(content, dtype=dtype, count=count).reshape(shape, order="F" if fortran_order else "C")
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = npy_format.read_magic(file)
+    read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+    return read(file, max_header_size=MAX_HEADER)
 
 
 def _array_name(member: str) -> str:

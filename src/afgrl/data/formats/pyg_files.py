@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,10 @@ from torch import Tensor
 
 from afgrl.csr import no_csr_warnings
 from afgrl.data.dataset import Dataset
+from afgrl.data.ingest import IngestReport
+from afgrl.data.node_arrays import label_column, node_columns
 from afgrl.data.tables.assemble import dataset_from_tables
+from afgrl.data.tables.column_names import NO_COLUMN
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames
@@ -21,6 +26,8 @@ from afgrl.data.unpacking import short_reason
 from afgrl.errors import UserError
 
 MAX_NODES_PER_EDGE = 1000
+KNOWN = ("x", "edge_index", "edge_weight", "num_nodes")
+OF_EDGES, MASK = ("edge_", "adj_"), "_mask"  # in names of attributes
 HOW_TO_SAVE = "torch.save(data.to_dict(), FILE)"
 
 
@@ -29,16 +36,42 @@ def load_pyg_file(path: Path, options: ReadOptions, fitted: Fitted = None) -> Da
     edges = _array(stored["edge_index"], "edge_index", path)
     features = None if stored.get("x") is None else _array(stored["x"], "x", path)
     n = _checked_n_nodes(edges, features, stored.get("num_nodes"), path)
-    nodes: dict[str, Any] = {"id": np.arange(n)}
-    labels = _array(stored["y"], "y", path) if isinstance(stored.get("y"), Tensor) else None
-    if labels is not None and labels.shape == (n,) and labels.dtype.kind in "iub":
-        nodes["label"] = pa.array(labels, mask=labels < 0)  # -1 usually means unlabeled
+    report = IngestReport()
+    label, columns = pyg_columns(stored, n, report, path.name)
+    nodes = pa.table({"id": np.arange(n), **label, **columns})
     table = pa.table({"source": edges[0], "target": edges[1], **_weights(stored, edges.shape[1], path)})
-    label = options.label or ("label" if "label" in nodes else None)
-    return dataset_from_tables(
-        pa.table(nodes), table, ReadOptions(id="id", label=label, weight=options.weight), features=features,
-        fitted=fitted, name=path.stem, names=TableNames(path.name, path.name),
+    own = replace(
+        options, id="id", label=options.label or pyg_label(label, columns), knn_graph=None,
+        columns=(*(f"{name}=ignore" for name in columns), *options.columns),
     )  # fmt: skip
+    return dataset_from_tables(
+        nodes, table, own, features=features, fitted=fitted, name=path.stem, names=TableNames(path.name, path.name),
+        report=report,
+    )  # fmt: skip
+
+
+def pyg_columns(
+    stored: Mapping[str, Any], n: int, report: IngestReport, where: str
+) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
+    """The classes in ``y`` as column ``label``, if it holds classes, and further attributes as columns. Masks and what
+    belongs to edges are no columns, even if there are as many edges as nodes."""
+    others = {name: value for name, value in stored.items() if name not in KNOWN and value is not None}
+    y = others.get("y")
+    label = {}
+    if isinstance(y, Tensor) and y.shape == (n,) and y.layout == torch.strided and not _is_number(y):
+        label = label_column(others.pop("y").detach().cpu().numpy().astype(np.int64))
+    other_kinds = [name for name in others if name.startswith(OF_EDGES) or name.endswith(MASK)]
+    columns = node_columns(others | dict.fromkeys(other_kinds), n, report, where)
+    return label, columns
+
+
+def pyg_label(label: Mapping[str, pa.Array], columns: Mapping[str, pa.Array]) -> str | None:
+    """The label column; none if ``y`` holds numbers to predict. Without ``y``, another column may be one."""
+    return next(iter(label), NO_COLUMN if "y" in columns else None)
+
+
+def _is_number(values: Tensor) -> bool:
+    return values.is_floating_point() or values.is_complex()
 
 
 def _load_tensors(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from afgrl.data.tables.encode import Fitted, TableEncoder, TypedTableEncoder
 from afgrl.data.tables.features import encode_columns, given_features, nearest_neighbor_edges, structural_features
 from afgrl.data.tables.ids import ids_as_array
 from afgrl.data.tables.labels import encode_labels
-from afgrl.data.tables.nodes import NodeTable, read_nodes
+from afgrl.data.tables.nodes import read_nodes
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames, find_roles
 from afgrl.data.tables.typed_columns import with_types
@@ -70,14 +70,14 @@ def dataset_from_tables(
         edge_weight=None if weight is None else torch.from_numpy(weight),
     )  # fmt: skip
     ingested = Ingested(
-        _stored_columns(ids, columns, table, options), table.n_listed, table.label, classes, report,
+        stored_columns(ids, columns, table.label, options), table.n_listed, table.label, classes, report,
         id_column=id_column, name_column=table.name,
     )  # fmt: skip
     return Dataset(name, graph, y, ingested=ingested)
 
 
-def _stored_columns(ids: np.ndarray, columns: pa.Table, table: NodeTable, options: ReadOptions) -> pa.Table:
+def stored_columns(ids: np.ndarray, columns: pa.Table, label: str | None, options: ReadOptions) -> pa.Table:
     """The ids and the columns with their types; labels stay as they are written, as do columns given as text."""
     as_text = [name for name, column_type in options.column_types.items() if column_type in ("category", "text")]
-    typed = with_types(columns, keep={table.label or "", *as_text})
+    typed = with_types(columns, keep={label or "", *as_text})
     return pa.table({"id": pa.array(ids)} | {name: typed[name] for name in typed.column_names})
