@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import statistics
 import tempfile
@@ -35,7 +36,16 @@ N_SMALL = 1000  # nodes of the run for comparison
 REPEATS = 5  # first views of each run, each in a new browser context
 N_REQUESTS = 50  # of each kind
 BROWSER_FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-EXPORTED = 50_000  # rows of an export: the nodes of the first view
+EXPORTED = 50_000  # rows of an export by their numbers
+
+
+# The time, since the address was opened, of the second frame after the picture was complete: it is on the screen then.
+NOTE_PICTURE = """
+document.addEventListener("load", ({ target }) => {
+  if (target.closest?.("#picture"))
+    requestAnimationFrame(() => requestAnimationFrame(() => (window.pictureShown = performance.now())));
+}, true);
+"""
 
 
 def make_run(folder: Path, n: int) -> Run:
@@ -81,22 +91,37 @@ def _description(ids: np.ndarray, cluster: np.ndarray) -> dict[str, Any]:
     return {"k": N_CLUSTERS, "criterion": "planted", "tried": [], "clusters": cards}
 
 
+FILTERS: list[dict[str, Any]] = [
+    {"filters": []},  # all nodes
+    {"filters": [{"column": "weight", "low": 60, "high": 80}]},
+    {"filters": [{"column": "region", "codes": [0, 3, 5]}, {"column": "weight", "low": 70}]},
+    {"filters": [{"column": "joined", "low": 1e12}, {"column": "cluster", "codes": list(range(0, 40, 2))}]},
+    {"filters": [{"column": "weight", "low": 1e6}]},  # none
+]
+LASSO = {"inside": [(40 * math.cos(i / 50), 40 * math.sin(i / 50)) for i in range(314)]}
+
+
 def first_views(large: Explorer, small: Explorer) -> dict[str, Any]:
-    """Seconds from opening the address to a drawn map, of both explorers in turn, and what the page of the large run
-    says. The small run tells what a page takes on this machine at this time, whatever the number of nodes."""
+    """Seconds from opening the address to the map, of both explorers in turn, and what the page of the large run says:
+    until the picture of the density that the server draws (large run only), and until points that can be used. The
+    small run tells what a page takes on this machine at this time, whatever the number of nodes."""
     program = next(found for name in ("chromium", "google-chrome") if (found := shutil.which(name)))
+    pictures: list[float] = []
     seconds: dict[str, list[float]] = {"large": [], "small": []}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=BROWSER_FLAGS)
         for name, explorer in [("small", small), ("large", large)] * REPEATS:
             context = browser.new_context(viewport={"width": 1440, "height": 900})
             page = context.new_page()
+            page.add_init_script(NOTE_PICTURE)
             started = time.perf_counter()
-            page.goto(f"http://{explorer.host}/?token={explorer.token}")
+            page.goto(f"http://{explorer.host}/?token={explorer.token}", wait_until="commit")
             page.wait_for_selector("html[data-ready]", timeout=120_000)
             # Two frames later the points are on the screen.
             page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             seconds[name].append(round(time.perf_counter() - started, 2))
+            if name == "large":
+                pictures.append(round(page.evaluate("() => window.pictureShown / 1000"), 2))
             said = {
                 "points": page.evaluate("() => page.plots[0].holder.data[0].x.length"),
                 "note": page.inner_text("#projection-note"),
@@ -104,7 +129,9 @@ def first_views(large: Explorer, small: Explorer) -> dict[str, Any]:
             context.close()  # an open page could slow down the next one
         browser.close()
     medians = {name: statistics.median(each) for name, each in seconds.items()}
-    return {"first_view_s": seconds, "median_first_view_s": medians, "page": said}
+    medians["large to small"] = round(medians["large"] / medians["small"], 2)
+    picture = {"picture_s": pictures, "median_picture_s": statistics.median(pictures)}
+    return {**picture, "points_s": seconds, "median_points_s": medians, "page": said}
 
 
 def timed(ask: Callable[[Any], httpx.Response], questions: list[Any]) -> dict[str, Any]:
@@ -117,6 +144,17 @@ def timed(ask: Callable[[Any], httpx.Response], questions: list[Any]) -> dict[st
         size = max(size, len(answer.content))
     summary = {"median_s": statistics.median(seconds), "longest_s": max(seconds)}
     return {name: round(value, 4) for name, value in summary.items()} | {"requests": len(seconds), "most_bytes": size}
+
+
+def first_part(client: httpx.Client, question: dict[str, Any]) -> dict[str, Any]:
+    """Seconds until the first part of a file arrives, and until it is complete."""
+    started, size, first = time.perf_counter(), 0, 0.0
+    with client.stream("POST", "/api/export", json=question) as answer:
+        answer.raise_for_status()
+        for part in answer.iter_raw():
+            first = first or time.perf_counter() - started
+            size += len(part)
+    return {"first_s": round(first, 4), "complete_s": round(time.perf_counter() - started, 4), "bytes": size}
 
 
 def requests(explorer: Explorer, n: int) -> dict[str, Any]:
@@ -133,6 +171,11 @@ def requests(explorer: Explorer, n: int) -> dict[str, Any]:
             "/api/neighbors": timed(
                 lambda row: client.get("/api/neighbors", params={"id": f"node-{row:07d}", "k": 10}), rows
             ),
+            "/api/filter": timed(lambda where: client.post("/api/filter", json=where), FILTERS),
+            "/api/select": timed(lambda where: client.post("/api/select", json=where), [*FILTERS, LASSO]),
+            "/api/export, all rows, until the first part": {
+                format: first_part(client, {"where": {}, "format": format}) for format in ("csv", "parquet")
+            },
             f"/api/export, {EXPORTED:,} rows": timed(
                 lambda format: client.post("/api/export", json={"rows": list(range(EXPORTED)), "format": format}),
                 ["csv", "parquet"],

@@ -47,7 +47,7 @@ def visit(chromium):
     yield open_page
     for context in contexts:
         context.close()
-    assert problems == []
+    assert not problems, problems
 
 
 def is_foreign(address, host):

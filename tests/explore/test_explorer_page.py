@@ -58,7 +58,7 @@ def test_an_export_has_the_filtered_nodes(visit, address, tmp_path):
     page.press("[aria-label='joined at least']", "Enter")
     page.wait_for_function("() => page.plots[0].holder.data[0].x.length < 60")
     n_left = n_drawn(page)
-    assert f"all {n_left} nodes shown" in page.inner_text("#selection")
+    assert f"all {n_left} nodes that the filters show" in page.inner_text("#selection")
     with page.expect_download() as waiting:
         page.click("#export")
     table = pd.read_csv(waiting.value.path())

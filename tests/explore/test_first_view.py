@@ -18,10 +18,11 @@ N, LIMIT = 240, 60
 def large(tmp_path_factory):
     """The explorer of a run with more nodes than a map starts with."""
     run = make_run(tmp_path_factory.mktemp("large") / "towns", N, columns=town_columns(N), name="town")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(first_view, "MAX_POINTS", LIMIT)
+    with pytest.MonkeyPatch.context() as patch, pytest.MonkeyPatch.context() as patch_of_start:
+        patch.setattr(first_view, "SAMPLE_POINTS", LIMIT)
+        patch_of_start.setattr(first_view, "MAX_POINTS", LIMIT)
         with running_explorer(run) as address:
-            patch.undo()  # the application exists
+            patch_of_start.undo()  # the application exists
             yield address
 
 
@@ -110,15 +111,64 @@ def test_the_map_shows_the_density_of_all_nodes(visit, large):
     )
 
 
-def test_an_export_has_the_rows_of_the_server(visit, large, shown):
-    page = visit(with_token(large))
+def exported(page):
     with page.expect_download() as waiting:
         page.click("#export")
-    assert pd.read_csv(waiting.value.path())["id"].tolist() == shown["ids"]
+    return pd.read_csv(waiting.value.path())
+
+
+def test_an_export_has_all_nodes_and_not_only_the_sample(visit, large):
+    assert exported(visit(with_token(large)))["id"].tolist() == [f"node-{row:03d}" for row in range(N)]
+
+
+def test_filters_cover_all_nodes(visit, large):
+    page = visit(with_token(large))
+    people = page.locator(".filter", has_text="people")
+    people.locator("summary").click()
+    people.get_by_label("people at least").fill("100000")
+    people.get_by_label("people at least").press("Enter")
+    page.wait_for_function("() => page.runs[0].view?.total === 140")
+    page.wait_for_function("() => page.plots[0].holder.data[0].x.length === 60")
+    assert "Showing 60 of the 140 filtered nodes" in page.inner_text("#projection-note")
+    assert "all 140 nodes" in page.inner_text("#selection")
+    assert exported(page)["id"].tolist() == [f"node-{row:03d}" for row in range(100, N)]
+    people.get_by_label("people at least").fill("")
+    people.get_by_label("people at least").press("Enter")
+    page.wait_for_function("() => page.runs[0].view === null && page.plots[0].holder.data[0].x.length === 60")
+
+
+def test_the_legend_counts_and_hides_all_nodes(visit, large):
+    page = visit(with_token(large))
+    counts = page.locator(".legend .entry .note").all_inner_texts()
+    assert sum(map(int, counts)) == N
+    page.locator(".legend .entry").first.click()
+    page.wait_for_function("total => page.runs[0].view?.total === total", arg=N - int(counts[0]))
+    left = exported(page)
+    assert len(left) == N - int(counts[0])
+    page.locator(".card .link").first.click()  # one cluster alone
+    page.wait_for_function("() => page.only && page.runs[0].view?.total < 100")
+    assert exported(page)["cluster"].nunique() == 1
+
+
+def test_a_box_selects_among_all_nodes(visit, large):
+    page = visit(with_token(large))
+    page.click("[data-tool=select]")
+    box = page.locator(".plot").bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 5, steps=3)
+    page.mouse.up()
+    page.wait_for_selector("#clear:not([hidden])")
+    table = exported(page)
+    assert f"{len(table)} nodes selected." in page.inner_text("#selection")
+    assert (table["cluster"] == 0).sum() == N // 4  # the cluster at the left, of which the sample has fewer nodes
+    assert (table["cluster"] == 2).sum() == 0  # the one at the right
+    assert page.locator("#selection .chip").count() == len(table)
 
 
 def test_a_column_without_values_in_the_sample_gets_them_later(visit, tmp_path, monkeypatch):
     monkeypatch.setattr(first_view, "MAX_POINTS", LIMIT)
+    monkeypatch.setattr(first_view, "SAMPLE_POINTS", LIMIT)
     draw = np.random.default_rng(0)
     notes = pa.array([None if i % 2 else f"note {i}" for i in draw.permutation(N)])
     with running_explorer(make_run(tmp_path / "notes", N, columns={"note": notes})) as address:

@@ -10,6 +10,7 @@ import pytest
 
 from afgrl import explore
 from afgrl.errors import UserError
+from afgrl.explore import export, server
 from afgrl.runs.folder import Run
 from afgrl.runs.spec import RunSpec
 from tests.explore.server import client_of, running_explorer
@@ -244,3 +245,51 @@ def test_an_unfinished_run_is_rejected(tmp_path):
     run.save_spec(RunSpec("demo"))
     with pytest.raises(UserError, match="training has not finished"):
         explore.create_app(run, token=None)
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_file_in_several_parts_has_all_rows(client, monkeypatch, format, vectors):
+    question = {"where": {}, "format": format, "vectors": vectors}
+    whole = client.post("/api/export", json=question)
+    monkeypatch.setattr(export, "PART_ROWS", 50)
+    monkeypatch.setattr(server, "PART_ROWS", 50)
+    parts = client.post("/api/export", json=question)
+    assert "content-length" not in parts.headers
+    read = pd.read_csv if format == "csv" else pd.read_parquet
+    left, right = (read(io.BytesIO(answer.content)) for answer in (whole, parts))
+    assert len(right) == 240
+    pd.testing.assert_frame_equal(left, right)
+
+
+def test_questions_about_all_nodes(client, run):
+    weight = run.nodes()["weight"].to_numpy()
+    where = {"filters": [{"column": "weight", "low": float(np.nanmedian(weight))}]}
+    answer = client.post("/api/select", json=where).json()
+    assert answer["total"] == (weight >= np.nanmedian(weight)).sum()
+    assert client.post("/api/filter", json=where).json()["total"] == answer["total"]
+
+
+@pytest.mark.parametrize("path", ["/api/filter", "/api/select"])
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        ({"filters": [{"column": "citi"}]}, 422, "Unknown column 'citi'; did you mean 'city'?"),
+        ({"filters": [{"column": "city", "codes": [70000]}]}, 422, "'filters.0.codes.0' cannot be 70000"),
+        ({"filters": [{"column": "city", "codes": [0] * 2001}]}, 422, "'filters.0.codes' cannot be"),
+        ({"filters": [{"column": "city"}] * 101}, 422, "'filters' cannot be"),
+        ({"inside": [[0, 0], [1, 1]]}, 422, "'inside' cannot be"),
+        ({"inside": [[0, 0]] * 2001}, 422, "'inside' cannot be"),
+        ({"inside": [[0, 0]] * 60_000}, 413, "larger than the allowed"),
+        ({"rows": [1]}, 422, "Unknown parameter 'rows'."),
+    ],
+)
+def test_invalid_questions_get_one_sentence(client, path, body, status, sentence):
+    answer = client.post(path, json=body)
+    assert answer.status_code == status, answer.text[:200]
+    assert sentence in answer.json()["error"]
+
+
+@pytest.mark.parametrize("body", [{}, {"rows": [1], "where": {}}])
+def test_an_export_is_of_rows_or_of_a_question(client, body):
+    assert "one of the parameters 'rows' and 'where'" in client.post("/api/export", json=body).json()["error"]

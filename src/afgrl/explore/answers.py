@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 
 from afgrl.errors import UserError
 from afgrl.explore.access import PAGE, Scope, cookie_header, reason_to_reject
-from afgrl.explore.nodes import MAX_QUOTED, UnknownNode
+from afgrl.explore.nodes import UnknownNode
+from afgrl.explore.parameters import MAX_QUOTED
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

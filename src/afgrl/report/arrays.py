@@ -37,14 +37,24 @@ def pack_column(name: str, column: pa.ChunkedArray, *, role: str = "", category:
     """A node column. Dates and times are numbers, milliseconds since 1970, with a unit. A missing value is NaN among
     numbers, and the code ``len(values)`` among categories."""
     head = {"name": name, "role": role}
-    if not category and (milliseconds := _milliseconds(column)) is not None:
-        unit = "date" if types.is_date(column.type) else "time"
-        return {**head, "kind": "number", "unit": unit, "numbers": pack_array(milliseconds)}
-    if not category and _is_numeric(column):
-        return {**head, "kind": "number", "numbers": pack_array(_numbers(column))}
+    if not category and (found := column_numbers(column)) is not None:
+        numbers, unit = found
+        return {**head, "kind": "number", **({"unit": unit} if unit else {}), "numbers": pack_array(numbers)}
     values, codes = _categories(as_strings(column))
-    short = [value if len(value) <= MAX_CELL_LENGTH else value[:MAX_CELL_LENGTH] + "…" for value in values]
+    short = [shortened(value) for value in values]
     return {**head, "kind": "category", "values": short, "codes": pack_array(smallest_type(codes))}
+
+
+def column_numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, str | None] | None:
+    """The numbers of a column, NaN for missing ones, and the unit of dates and times; None for other columns."""
+    if (milliseconds := _milliseconds(column)) is not None:
+        return milliseconds, "date" if types.is_date(column.type) else "time"
+    return (_numbers(column), None) if _is_numeric(column) else None
+
+
+def shortened(value: str) -> str:
+    """A cell as the page stores it."""
+    return value if len(value) <= MAX_CELL_LENGTH else value[:MAX_CELL_LENGTH] + "…"
 
 
 def safe_json(value: Any) -> str:
@@ -106,21 +116,26 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _categories(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
-    """The distinct values and the code of each row. Few values are in natural order, many by decreasing frequency."""
+    """The distinct values and the code of each row."""
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
     values = encoded.dictionary.to_pylist()
     codes = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
     sizes = np.bincount(codes, minlength=len(values) + 1)
-    if len(values) <= MAX_SORTED_VALUES:
-        order = sorted(range(len(values)), key=lambda code: _natural_key(values[code]))
-    else:
-        order = sorted(range(len(values)), key=lambda code: -sizes[code])
+    order = value_order(values, sizes)
     new_code = np.empty(len(values) + 1, dtype=np.int64)
     new_code[order] = np.arange(len(values))
     new_code[len(values)] = len(values)
     return [values[code] for code in order], new_code[codes]
+
+
+def value_order(values: list[str], sizes: np.ndarray) -> list[int]:
+    """The positions of the values as a user expects them: few in natural order, many by decreasing frequency."""
+    if len(values) <= MAX_SORTED_VALUES:
+        return sorted(range(len(values)), key=lambda code: _natural_key(values[code]))
+    order: list[int] = np.argsort(-sizes[: len(values)], kind="stable").tolist()
+    return order
 
 
 def _natural_key(value: str) -> list[tuple[int, float, str]]:

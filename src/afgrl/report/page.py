@@ -46,15 +46,19 @@ def standalone_page(data: str) -> str:
     return _fill_template(
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         styles="".join(f"<style>\n{asset(name)}\n</style>" for name in STYLES),
+        picture="",
         payload=f'<script type="application/json" id="payload">{data}</script>',
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
 
 
-def served_page() -> str:
-    """The page for a server that has the other files at ``/static/`` and the data at ``/payload.json``."""
+def served_page(*, with_picture: bool = False) -> str:
+    """The page for a server that has the other files at ``/static/`` and the data at ``/payload.json``; with a picture
+    of the map at ``/map.png``, which the page shows until it has drawn the points."""
+    picture = '<div class="frame plot" id="picture"><img src="/map.png" alt="All nodes; the points follow"></div>'
     return _fill_template(
         policy="",
+        picture=picture if with_picture else "",
         styles="\n".join(f'<link rel="stylesheet" href="/static/{name}">' for name in STYLES),
         payload="",
         scripts="\n".join(f'<script src="/static/{name}" defer></script>' for name in SCRIPTS),

@@ -72,19 +72,30 @@ function groupMark(bin) {
 function colorCategories(runs, columns) {
   // The clusters of several runs have different names, but share their numbers and colors.
   const labelOf = (value) => (runs.length > 1 ? value : groupLabel(runs[0], columns[0], value));
-  const sizes = valueSizes(runs, columns);
-  const tooMany = sizes.size > MAX_GROUPS;
+  const ofAll = columns[0]?.all; // of a sample: the values of all nodes
+  const sizes = ofAll ? new Map(ofAll.values.map((value, code) => [value, ofAll.sizes[code]])) : valueSizes(runs, columns);
+  const nValues = sizes.size + (ofAll?.rarer ?? 0);
+  const tooMany = nValues > MAX_GROUPS;
   let values = Array.from(sizes.keys());
   if (tooMany) values = values.sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, MAX_GROUPS);
   const entries = values.map((value, bin) => ({ label: labelOf(value), ...groupMark(bin), size: 0 }));
   if (tooMany)
-    entries.push({ label: `${formatCount(sizes.size - values.length)} others`, color: OTHER_COLOR, size: 0 });
+    entries.push({ label: `${formatCount(nValues - values.length)} others`, color: OTHER_COLOR, size: 0 });
   entries.push({ label: "no value", color: MISSING_COLOR, size: 0 });
   const binOf = new Map(values.map((value, bin) => [value, bin]));
   const bins = runs.map((run, index) => categoryBins(run, columns[index], binOf, entries.length));
   for (const runBins of bins) for (const bin of runBins) entries[bin].size++;
+  if (ofAll) setSizes(entries, values, sizes, ofAll.missing, runs[0].sample.total);
   const markers = entries.map(({ marker }) => marker ?? MARKERS[0]);
-  return { kind: "category", entries, colors: entries.map(({ color }) => color), markers, bins };
+  return { kind: "category", entries, colors: entries.map(({ color }) => color), markers, bins, binOf };
+}
+
+// The legend of a sample counts all nodes.
+function setSizes(entries, values, sizes, nMissing, total) {
+  values.forEach((value, bin) => (entries[bin].size = sizes.get(value)));
+  const nOthers = total - nMissing - values.reduce((sum, value) => sum + sizes.get(value), 0);
+  if (entries.length > values.length + 1) entries[values.length].size = nOthers;
+  entries[entries.length - 1].size = nMissing;
 }
 
 // The number of nodes with each value, over all runs.
@@ -112,9 +123,10 @@ function categoryBins(run, column, binOf, nBins) {
 }
 
 function colorNumbers(runs, columns) {
-  const { low, high, clippedLow, clippedHigh } = scaleRange(
-    columns.flatMap((column) => (column ? [column.numbers] : [])),
-  );
+  const ofAll = columns[0]?.all; // of a sample: the range of all nodes
+  const { low, high, clippedLow, clippedHigh } = ofAll
+    ? clippedRange(ofAll.min, ofAll.max, ofAll.low, ofAll.high)
+    : scaleRange(columns.flatMap((column) => (column ? [column.numbers] : [])));
   const colors = Array.from({ length: SCALE_STEPS }, (_, step) => scaleColor(step / (SCALE_STEPS - 1)));
   const bins = runs.map((run, index) => {
     const numbers = columns[index]?.numbers;
@@ -134,8 +146,11 @@ function scaleRange(arrays) {
     arrays.flatMap((numbers) => Array.from(numbers)).filter((number) => !Number.isNaN(number)),
   ).sort();
   if (!sorted.length) return { low: 0, high: 0, clippedLow: false, clippedHigh: false };
-  const [min, max] = [sorted[0], sorted[sorted.length - 1]];
   const [low, high] = SCALE_QUANTILES.map((share) => sorted[Math.round(share * (sorted.length - 1))]);
+  return clippedRange(sorted[0], sorted[sorted.length - 1], low, high);
+}
+
+function clippedRange(min, max, low, high) {
   if (low === high) return { low: min, high: max, clippedLow: false, clippedHigh: false };
   return { low, high, clippedLow: low > min, clippedHigh: high < max };
 }

@@ -38,7 +38,10 @@ function decodeRun(raw, index) {
       words: decodeLists(raw.facts.words),
       names: raw.facts.names,
     },
-    density: raw.sample && { ...raw.sample.density, cells: decodeArray(raw.sample.density.cells) },
+    density: raw.sample && decodeDensity(raw.sample.density), // of the nodes that pass the filters
+    fullDensity: null, // of all nodes, set below
+    view: null, // of a sample: the filtered nodes
+    filteredOnly: new Set(), // of a sample: rows that the page has only because a filter asked for them
     serverRows: raw.sample && Array.from(decodeArray(raw.sample.rows)), // of a sample: the row of each node on the server
     pageRows: null, // of a sample: the reverse, set below
     foundNames: new Map(), // of a sample: id → name of found nodes
@@ -46,6 +49,7 @@ function decodeRun(raw, index) {
     rows: null, // id → row, built by rowOf
   };
   run.nameColumn = run.columns.find(({ role }) => role === "name") ?? null;
+  run.fullDensity = run.density;
   if (raw.sample) run.pageRows = new Map(run.serverRows.map((serverRow, row) => [serverRow, row]));
   return run;
 }
@@ -176,8 +180,24 @@ const SERVER_SOURCE = {
   },
 };
 
-async function fetchJson(path, parameters = {}) {
-  const response = await fetch(`${path}?${new URLSearchParams(parameters)}`);
+function fetchJson(path, parameters = {}) {
+  return answerOf(fetch(`${path}?${new URLSearchParams(parameters)}`));
+}
+
+function postJson(path, question) {
+  return answerOf(post(path, question));
+}
+
+function post(path, question) {
+  return fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(question),
+  });
+}
+
+async function answerOf(request) {
+  const response = await request;
   const body = await response.json();
   if (!response.ok) throw new Error(body.error);
   return body;

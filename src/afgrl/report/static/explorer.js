@@ -13,11 +13,11 @@ function hideToken() {
 function renderExplorerPanels() {
   const [run] = page.runs;
   page.selection = selectionPanel(run);
-  const onFilter = (passesFilters) => {
-    page.passesFilters = passesFilters;
-    redraw();
-  };
-  byId("side").append(page.selection.element, filterPanel(run, onFilter));
+  byId("side").append(page.selection.element, filterPanel(run));
+}
+
+function passesFilters(row) {
+  return Array.from(page.filters.values()).every((filter) => passesFilter(filter, row));
 }
 
 // A filter accepts some values of a category, or a range of numbers; a row without a value fails every range.
@@ -25,17 +25,16 @@ function passesFilter(filter, row) {
   const { column } = filter;
   if (column.kind === "number") {
     const number = column.numbers[row];
-    return number >= filter.low && number <= filter.high;
+    return number >= (filter.low ?? -Infinity) && number <= (filter.high ?? Infinity);
   }
   return filter.codes.has(column.codes[row]);
 }
 
-function filterPanel(run, onFilter) {
-  const filters = new Map(); // column → filter
+function filterPanel(run) {
   const setFilter = (column, filter) => {
-    if (filter) filters.set(column, filter);
-    else filters.delete(column);
-    onFilter((row) => Array.from(filters.values()).every((active) => passesFilter(active, row)));
+    if (filter) page.filters.set(column, filter);
+    else page.filters.delete(column);
+    redraw().catch((error) => showError(error.message));
   };
   const columnFilter = (column) =>
     make(
@@ -54,13 +53,18 @@ function filterPanel(run, onFilter) {
   );
 }
 
-function rangeFilter(column, setFilter) {
+function numberRange(numbers) {
   let min = Infinity,
     max = -Infinity;
-  for (const number of column.numbers) {
+  for (const number of numbers) {
     if (number < min) min = number;
     if (number > max) max = number;
   }
+  return { min, max };
+}
+
+function rangeFilter(column, setFilter) {
+  const { min, max } = column.all ?? numberRange(column.numbers);
   const input = (bound, limit) =>
     make("input", {
       type: column.unit ? "date" : "number",
@@ -73,8 +77,8 @@ function rangeFilter(column, setFilter) {
     to = input("at most", max);
   const onChange = () => {
     const isSet = from.value !== "" || to.value !== "";
-    const low = from.value === "" ? -Infinity : from.valueAsNumber,
-      high = to.value === "" ? Infinity : to.valueAsNumber + (column.unit ? LAST_MILLISECOND : 0);
+    const low = from.value === "" ? null : from.valueAsNumber,
+      high = to.value === "" ? null : to.valueAsNumber + (column.unit ? LAST_MILLISECOND : 0);
     setFilter(column, isSet && { column, low, high });
   };
   from.addEventListener("change", onChange);
@@ -91,13 +95,18 @@ function valueFilter(run, column, setFilter) {
   };
   const choice = (value, code) =>
     make("label", {}, make("input", { type: "checkbox", change: toggle(code) }), truncate(value, 60));
-  const { missingCode } = column;
-  const nUnlisted = column.values.length - MAX_LISTED_VALUES;
+  const { values, rarer, missing } = column.all ?? {
+    values: column.values,
+    rarer: 0,
+    missing: column.codes.includes(column.missingCode),
+  };
+  const missingCode = column.all ? values.length + 1 : column.missingCode;
+  const nUnlisted = values.length + rarer - MAX_LISTED_VALUES;
   return make(
     "div",
     { class: "choices" },
-    column.values.slice(0, MAX_LISTED_VALUES).map((value, code) => choice(groupLabel(run, column, value), code)),
-    column.codes.includes(missingCode) ? choice("no value", missingCode) : null,
+    values.slice(0, MAX_LISTED_VALUES).map((value, code) => choice(groupLabel(run, column, value), code)),
+    missing ? choice("no value", missingCode) : null,
     nUnlisted > 0 ? make("p", { class: "note" }, `${formatCount(nUnlisted)} rarer values are not listed.`) : null,
   );
 }
@@ -110,26 +119,30 @@ function selectionPanel(run) {
   const format = make("select", { "aria-label": "Format" }, formats);
   const withVectors = make("input", { type: "checkbox", id: "with-vectors" });
   const result = make("p", { class: "note", id: "exported", "aria-live": "polite" });
-  let rows = [];
+  let chosen = { size: 0 }; // and what an export asks the server for
   const exportSelection = async () => {
     try {
-      const onServer = run.serverRows ? Array.from(rows, (row) => run.serverRows[row]) : rows;
-      result.textContent = await exportRows(onServer, format.value, withVectors.checked);
+      const question = { ...chosen.question, format: format.value, vectors: withVectors.checked };
+      result.textContent = await exportNodes(question, chosen.size);
     } catch (error) {
       showError(error.message);
     }
   };
   const exportButton = button("Export", { id: "export" }, exportSelection);
   const clearButton = button("Clear", { id: "clear", hidden: true }, () => redraw());
-  const show = (selected, visible) => {
-    rows = selected ?? visible;
-    summary.textContent = selected ? selectionText(selected.length) : noSelectionText(visible.length);
-    clearButton.hidden = !selected;
-    exportButton.disabled = !rows.length;
-    const chip = (row) => button(truncate(nodeLabel(run, row), 30), { class: "chip" }, () => chooseNode(run.ids[row]));
-    const listed = (selected ?? []).slice(0, MAX_LISTED_IDS);
-    list.replaceChildren(...listed.map((row) => make("li", {}, chip(row))));
+  const show = (isSelection, nodes) => {
+    chosen = nodes;
+    summary.textContent = isSelection ? selectionText(nodes.size) : noSelectionText(nodes.size);
+    clearButton.hidden = !isSelection;
+    exportButton.disabled = !nodes.size;
+    const chip = (id) => button(truncate(labelOfId([run], id), 30), { class: "chip" }, () => chooseNode(id));
+    list.replaceChildren(...(isSelection ? nodes.ids : []).map((id) => make("li", {}, chip(id))));
     result.textContent = "";
+  };
+  // The rows that the map has inside a box or lasso, and its shape; null for no selection.
+  const select = async (rows, shape) => {
+    const nodes = run.sample ? await selectOnServer(run, rows && shape) : selectInPage(run, rows);
+    if (nodes) show(rows !== null, nodes);
   };
   const vectorsLabel = make("label", {}, withVectors, "with vectors");
   const element = make(
@@ -141,7 +154,23 @@ function selectionPanel(run) {
     make("div", { class: "export" }, format, vectorsLabel, exportButton, clearButton),
     result,
   );
-  return { element, show };
+  return { element, select };
+}
+
+function selectInPage(run, selected) {
+  const rows = selected ?? page.plots[0].shown;
+  const ids = (selected ?? []).slice(0, MAX_LISTED_IDS).map((row) => run.ids[row]);
+  return { size: rows.length, ids, question: { rows: Array.from(rows) } };
+}
+
+// Without a shape, all nodes that the filters show. Null if the user has selected others meanwhile.
+async function selectOnServer(run, shape) {
+  const where = whereShown(run, shape);
+  const asked = (run.selectionAsked = {});
+  if (!shape) return { size: run.view?.total ?? run.sample.total, ids: [], question: { where } };
+  const { total, ids, names } = await postJson("/api/select", where);
+  ids.forEach((id, index) => run.foundNames.set(id, names[index]));
+  return asked === run.selectionAsked ? { size: total, ids, question: { where } } : null;
 }
 
 function selectionText(size) {
@@ -150,17 +179,13 @@ function selectionText(size) {
 }
 
 function noSelectionText(nVisible) {
-  return `No selection: Export saves all ${plural(nVisible, "node")} shown. Select nodes with the Box or Lasso tool.`;
+  return `No selection: Export saves all ${plural(nVisible, "node")} that the filters show. Select nodes with the Box or Lasso tool.`;
 }
 
-async function exportRows(rows, format, vectors) {
-  const response = await fetch("/api/export", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ rows: Array.from(rows), format, vectors }),
-  });
+async function exportNodes(question, size) {
+  const response = await post("/api/export", question);
   if (!response.ok) throw new Error((await response.json()).error);
-  const link = make("a", { download: `selection.${format}` });
+  const link = make("a", { download: `selection.${question.format}` });
   link.href = URL.createObjectURL(await response.blob());
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
@@ -168,5 +193,5 @@ async function exportRows(rows, format, vectors) {
   const note = nEscaped
     ? ` ${plural(nEscaped, "cell")} got a leading apostrophe, so that a spreadsheet does not read a formula.`
     : "";
-  return `${plural(rows.length, "row")} exported.${note}`;
+  return `${plural(size, "row")} exported.${note}`;
 }

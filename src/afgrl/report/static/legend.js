@@ -76,11 +76,11 @@ async function isolateCluster(run, cluster) {
   const column = run.columns.find(({ role }) => role === "cluster");
   const code = column.values.indexOf(cluster);
   const passes = (row) => column.codes[row] === code;
-  await recolor(column.name, { run, label: `Only cluster ${cluster}`, passes });
+  await recolor(column.name, { run, label: `Only cluster ${cluster}`, value: cluster, passes });
   byId("projection").scrollIntoView();
 }
 
 function isVisible(plot, row) {
   if (page.only?.run === plot.run && !page.only.passes(row)) return false;
-  return !page.hiddenBins.has(page.coloring.bins[plot.run.index][row]) && page.passesFilters(row);
+  return !page.hiddenBins.has(page.coloring.bins[plot.run.index][row]) && passesFilters(row);
 }

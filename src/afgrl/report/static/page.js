@@ -14,7 +14,7 @@ const page = {
   hiddenBins: new Set(), // of the legend
   showsNames: true, // on the map
   only: null, // the cluster shown alone: {run, label, passes}
-  passesFilters: () => true,
+  filters: new Map(), // column → filter
   chosen: null, // id
   matches: [], // the chosen node in each run
   nNeighbors: 10,
@@ -38,6 +38,11 @@ async function start() {
   await recolor(defaultColor());
   await drawCharts();
   document.documentElement.dataset.ready = "yes";
+}
+
+// The server's picture of a large run is on the screen until the points are.
+function removePicture() {
+  byId("picture")?.remove();
 }
 
 function renderProjection() {
@@ -93,22 +98,26 @@ function addPlot(run) {
   );
   return createPlot(run, holder, { lines, textLayer, overlay }, {
     click: (row) => chooseNode(run.ids[row]),
-    selected: (rows) => page.selection?.show(rows, page.plots[0].shown),
+    selected: (rows, shape) => page.selection?.select(rows, shape),
   });
 }
 
 async function redraw() {
   renderLegend();
+  const [{ sample }] = page.runs;
+  if (sample && !(await filterOnServer(page.runs[0]))) return;
   for (const plot of page.plots) {
-    plot.shown = Int32Array.from(plot.run.ids.keys()).filter((row) => isVisible(plot, row));
-    plot.nFiltered = plot.run.n;
+    const { run } = plot;
+    plot.shown = sample ? sampledRows(run) : Int32Array.from(run.ids.keys()).filter((row) => isVisible(plot, row));
+    plot.nFiltered = run.n;
   }
+  renderProjectionNote();
   const wanted = page.plots.filter((plot) => plot.drawn || page.plots.length <= MAX_DRAWN_PLOTS);
   await Promise.all(wanted.map((plot) => drawPlot(plot, page.coloring)));
-  page.selection?.show(null, page.plots[0].shown);
+  page.selection?.select(null);
   if (page.chosen === null) return;
   renderNode(page.matches);
-  if (page.runs[0].sample) markNodes(page.plots[0], page.matches[0] ?? null); // nodes added as marks are points now
+  if (sample) markNodes(page.plots[0], page.matches[0] ?? null); // nodes added as marks are points now
 }
 
 function renderTools() {

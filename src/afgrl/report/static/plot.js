@@ -70,7 +70,7 @@ async function drawPlot(plot, coloring) {
   if (plot.drawn) {
     const changes = { x: [x], y: [y], "marker.color": [colors], "marker.symbol": [symbol], selectedpoints: null };
     await Plotly.restyle(plot.holder, changes, [0]);
-    await Plotly.relayout(plot.holder, { selections: [] });
+    await Plotly.relayout(plot.holder, { selections: [], ...(run.sample && { images: densityImages(run) }) });
     showMapTexts(plot);
     return;
   }
@@ -84,6 +84,7 @@ async function drawPlot(plot, coloring) {
     unselected: { marker: { opacity: 0.14 } },
   };
   plot.drawn = true;
+  removePicture();
   await Plotly.newPlot(plot.holder, [trace], plotLayout(plot), PLOT_CONFIG);
   listenToPlotly(plot);
   showMapTexts(plot);
@@ -111,7 +112,8 @@ function listenToPlotly(plot) {
     if (!plot.pinching) plot.events.click(rowOfPoint(event.points[0]));
   });
   holder.on("plotly_selected", (event) => {
-    if (event) plot.events.selected(Array.from(event.points, rowOfPoint));
+    const isDrawnByUser = event?.range || event?.lassoPoints; // a redraw that clears the shape is also an event
+    if (isDrawnByUser) plot.events.selected(Array.from(event.points, rowOfPoint), event);
   });
   holder.on("plotly_deselect", () => plot.events.selected(null));
   holder.on("plotly_doubleclick", () => plot.pinching || resetView(plot));

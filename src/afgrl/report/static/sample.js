@@ -1,8 +1,10 @@
 "use strict";
-// A large run in the explorer: the page starts with a sample of its nodes, and gets others when they are asked for.
+// A large run in the explorer: the page starts with a sample of its nodes, and gets others when they are asked for. The
+// server filters and selects among all nodes.
 
 const DENSITY_COLOR = 0x888888; // a gray that is visible on a light and on a dark page
 const DENSITY_OPACITY = 0.55; // of the densest cell
+const MAX_CORNERS = 2000; // of a lasso, as in parameters.py
 
 // The values of a category can grow, so the code of a missing value must not be the one after the last value.
 function growableColumn(column) {
@@ -15,6 +17,7 @@ function growableColumn(column) {
 // not have are added to the run.
 function answerInPage(run, answer) {
   addNodes(run, answer.nodes);
+  answer.nodes.rows.forEach((serverRow) => run.filteredOnly.delete(run.pageRows.get(serverRow)));
   // A node that the page does not have is only compared with others, so any number that is no row serves.
   const pageRow = (serverRow) => run.pageRows.get(serverRow) ?? -1 - serverRow;
   const inPage = (facts) => ({ ...facts, edges: facts.edges.map(pageRow) });
@@ -72,11 +75,80 @@ function joined(Type, first, second) {
 // The number of nodes in a text about the map.
 function sampleNote(run) {
   if (!run.sample) return "";
-  const [shown, total] = [run.n, run.sample.total].map(formatCount);
+  const { view, sample } = run;
+  const shown = formatCount(view ? view.rows.length : run.n - run.filteredOnly.size);
+  const which = view ? `the ${formatCount(view.total)} filtered nodes` : `${formatCount(sample.total)} nodes`;
   return (
-    ` Showing ${shown} of ${total} nodes as points, on the density of all nodes in gray. Search finds every node and adds` +
-    " it to the map. The legend, filters, selections and exports cover the nodes shown as points."
+    ` Showing ${shown} of ${which} as points, on the density of all of them in gray. Search finds every node and adds it` +
+    " to the map. The legend, filters, selections and exports cover all nodes."
   );
+}
+
+// The filters of the panel and of the legend, and the cluster shown alone, as the server takes them.
+function serverFilters(run) {
+  const filters = Array.from(page.filters, ([column, { low, high, codes }]) =>
+    codes ? { column: column.name, codes: Array.from(codes) } : { column: column.name, low, high },
+  );
+  if (page.only) filters.push({ column: clusterColumn(run).name, codes: [serverCode(clusterColumn(run), page.only.value)] });
+  if (page.hiddenBins.size) filters.push({ column: page.color, codes: legendCodes(columnNamed(run, page.color)) });
+  return filters;
+}
+
+// The server numbers the most frequent values of a column, then has a number for all rarer ones, then for no value.
+function serverCode(column, value) {
+  const code = column.all.values.indexOf(value);
+  return code < 0 ? column.all.values.length : code;
+}
+
+// The codes whose groups the legend does not hide. Its last bin is "no value", the one before it can be "others".
+function legendCodes(column) {
+  const { values } = column.all;
+  const { entries, binOf } = page.coloring;
+  const bins = [...values.map((value) => binOf.get(value) ?? entries.length - 2), entries.length - 2, entries.length - 1];
+  return bins.flatMap((bin, code) => (page.hiddenBins.has(bin) ? [] : [code]));
+}
+
+// Asks for the nodes that pass the filters. Sets `run.view`: how many there are, and the rows of a sample of them; null
+// without filters. Returns false if a later question was asked meanwhile.
+async function filterOnServer(run) {
+  const filters = serverFilters(run);
+  const question = (run.question = {});
+  if (!filters.length) {
+    run.view = null;
+    run.density = run.fullDensity;
+    return true;
+  }
+  const answer = await postJson("/api/filter", { filters });
+  if (question !== run.question) return false;
+  const before = run.n;
+  addNodes(run, answer.nodes);
+  for (let row = before; row < run.n; row++) run.filteredOnly.add(row);
+  run.view = { total: answer.total, rows: Int32Array.from(answer.nodes.rows, (row) => run.pageRows.get(row)) };
+  run.density = decodeDensity(answer.density);
+  return true;
+}
+
+function sampledRows(run) {
+  return run.view?.rows ?? Int32Array.from(run.ids.keys()).filter((row) => !run.filteredOnly.has(row));
+}
+
+// The nodes that the filters show, inside a lasso or box if there is one, as a question to the server.
+function whereShown(run, shape = null) {
+  return { filters: serverFilters(run), ...(shape && { inside: corners(shape) }) };
+}
+
+// Plotly describes a box by its ranges and a lasso by its points.
+function corners({ range, lassoPoints }) {
+  if (range) {
+    const { x, y } = range;
+    return [[x[0], y[0]], [x[1], y[0]], [x[1], y[1]], [x[0], y[1]]];
+  }
+  const step = Math.ceil(lassoPoints.x.length / MAX_CORNERS);
+  return lassoPoints.x.map((x, index) => [x, lassoPoints.y[index]]).filter((_, index) => index % step === 0);
+}
+
+function decodeDensity(raw) {
+  return { ...raw, cells: decodeArray(raw.cells) };
 }
 
 // The density of all nodes as an image below the points, for Plotly's layout.

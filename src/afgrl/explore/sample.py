@@ -1,0 +1,108 @@
+"""Which nodes of a large run the map shows as points, how dense all of them are, and which are inside a lasso."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from afgrl.explore.column_index import ColumnIndex
+from afgrl.explore.png import gray_png
+from afgrl.report.arrays import Json, pack_array
+
+MAX_GROUPS = 200  # a column with at most that many values is one of groups
+MIN_OF_GROUP = 50  # nodes of each group that a sample has, if there are that many
+DENSITY_CELLS = 400  # along the longer side of the map
+MARGIN = 0.04  # of the map around the outermost nodes, as in plot.js
+DENSITY_GRAY, DENSITY_OPACITY = 0x88, 0.55  # as in sample.js
+
+
+def sampling_order(ids: np.ndarray, columns: Iterable[ColumnIndex], wanted_ids: set[str]) -> np.ndarray:
+    """All rows, [n], the same each time: those with a wanted id, then some of each group, then any. The first rows of
+    it, also among those that pass a filter, are a sample."""
+    order = np.random.default_rng(0).permutation(len(ids))
+    is_first = np.zeros(len(order), dtype=bool)
+    for column in columns:
+        if column.codes is not None and len(column.values) + column.n_rarer <= MAX_GROUPS:
+            is_first |= _ranks(column.codes[order]) < MIN_OF_GROUP
+    is_wanted = np.array([node_id in wanted_ids for node_id in map(str, ids[order].tolist())])
+    importance = np.where(is_wanted, 0, np.where(is_first, 1, 2))
+    ordered: np.ndarray = order[np.argsort(importance, kind="stable")]
+    return ordered
+
+
+def _ranks(codes: np.ndarray) -> np.ndarray:
+    """For each position how many earlier ones have the same code, [n]."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    ranks = np.empty(len(codes), dtype=np.int64)
+    ranks[order] = np.arange(len(codes)) - starts[codes[order]]
+    return ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A grid over the map, and the cell of each node."""
+
+    width: int
+    height: int
+    low: np.ndarray  # [2] the lower left corner
+    extent: np.ndarray  # [2]
+    cells: np.ndarray  # [n] int32, row by row, the upper row first
+
+    @classmethod
+    def of(cls, points: np.ndarray) -> Density:
+        low = points.min(0).astype(np.float64)
+        extent = np.maximum(points.max(0) - low, 1e-9)
+        width, height = np.maximum(1, np.round(DENSITY_CELLS * extent / extent.max())).astype(int).tolist()
+        column, row = (
+            np.minimum((points[:, axis] - low[axis]) * (size / extent[axis]), size - 1).astype(np.int32)
+            for axis, size in enumerate((width, height))
+        )
+        return cls(width, height, low, extent, (height - 1 - row) * width + column)
+
+    def shades(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """How many nodes (all, or those of a mask) are in each cell, 0 to 255 on a logarithmic scale, [h·w] uint8."""
+        counts = np.bincount(self.cells if rows is None else self.cells[rows], minlength=self.width * self.height)
+        return np.ceil(255 * np.log1p(counts) / np.log1p(max(1, counts.max()))).astype(np.uint8)
+
+    def packed(self, rows: np.ndarray | None = None) -> Json:
+        low, extent = self.low.tolist(), self.extent.tolist()
+        cells = pack_array(self.shades(rows))
+        return {"width": self.width, "height": self.height, "low": low, "extent": extent, "cells": cells}
+
+    def picture(self) -> bytes:
+        """A PNG of the full map, with its margin, which a browser shows before it has read any script."""
+        margins = [round(MARGIN * size) for size in (self.height, self.width)]
+        shades = self.shades().reshape(self.height, self.width)
+        opacity = np.round(DENSITY_OPACITY * shades).astype(np.uint8)
+        return gray_png(DENSITY_GRAY, np.pad(opacity, [(margin, margin) for margin in margins]))
+
+
+@dataclass(frozen=True, eq=False)
+class PointsByHeight:
+    """The points in the order of y, so that an edge of a polygon is compared only with the points beside it."""
+
+    order: np.ndarray  # [n]
+    x: np.ndarray  # [n]
+    y: np.ndarray  # [n] ascending
+
+    @classmethod
+    def of(cls, points: np.ndarray) -> PointsByHeight:
+        order = np.argsort(points[:, 1])
+        x, y = points[order].astype(np.float64).T
+        return cls(order, np.ascontiguousarray(x), np.ascontiguousarray(y))
+
+    def inside(self, corners: Sequence[tuple[float, float]]) -> np.ndarray:
+        """Which points are inside a polygon, [n] bool: those with an odd number of its edges on their right."""
+        odd = np.zeros(len(self.order), dtype=bool)
+        for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]], strict=True):
+            if y0 == y1:
+                continue
+            first, last = np.searchsorted(self.y, sorted((y0, y1)))
+            beside = slice(first, last)
+            odd[beside] ^= self.x[beside] < x0 + (self.y[beside] - y0) * ((x1 - x0) / (y1 - y0))
+        answer = np.empty_like(odd)
+        answer[self.order] = odd
+        return answer
