@@ -50,7 +50,7 @@ N_FITS, N_RESTARTS = 3, 10
 Parts = dict[str, Tensor]  # unit rows [n, d]: z, h, V, X, P, and the wider average of each under "PPR z", …
 Json = dict[str, Any]
 
-# Each table with the weights of its parts; a part "z" stands for z and PPR z.
+# Each table with the weights of its parts; a part has its PageRank average beside it.
 TABLES: dict[str, dict[str, float]] = {
     "z": {"z": 1, "PPR z": 1},
     "z, 1.2 PPR z": {"z": 1, "PPR z": 1.2},
