@@ -45,7 +45,7 @@ class ShardedAFGRL(AFGRLMethod):
     def __init__(self, settings: AFGRLSettings, size: Size, rng: torch.Generator, shards: Shards) -> None:
         super().__init__(settings, size, rng)
         self.shards = shards
-        self.statistics: dict[str, float] = {}  # of the pairs of the last refresh
+        self.counts: Tensor | None = None  # of the pairs of the last refresh, from ``count_pairs``
 
     def prepare(self, graph: Graph) -> ShardedInputs:
         """From the whole graph on the host; only the rows of this process move to its device."""
@@ -114,7 +114,7 @@ class ShardedAFGRL(AFGRLMethod):
         t, h = self._encode_all(self.target, inputs), self._encode_all(self.encoder, inputs)
         labels = self._cluster(F.normalize(t), rows)
         pairs = self.find_pairs(h, t, inputs.edges, labels).compact()
-        self.statistics = describe_pairs(self.shards.sum(count_pairs(pairs)))
+        self.counts = self.shards.sum(count_pairs(pairs))
         new = sharded_pull(t, pairs.src, pairs.dst, self.shards, over=self.settings.loss_over)
         if weight := self.settings.neighbor_weight:  # as in ``neighbor_mean``
             scale = inputs.self_weights.rsqrt().unsqueeze(1)
@@ -153,7 +153,7 @@ class ShardedAFGRL(AFGRLMethod):
 
     def _gram(self, parts: Tensor) -> Tensor:
         sample = parts[self.shards.part_of(rows_to_fit(self.shards.n))]
-        return self.shards.sum(gram_matrix(sample.split(CALIBRATION_ROWS)))
+        return gram_matrix(sample.split(CALIBRATION_ROWS), self.shards)
 
     @torch.no_grad()
     def sample(self, inputs: Inputs | BatchInputs, rows: Tensor) -> Tensor:
@@ -171,17 +171,19 @@ class ShardedAFGRL(AFGRLMethod):
         return None  # how many rows of a batch are here changes from step to step
 
     def diagnostics(self) -> dict[str, float]:
-        return self.statistics
+        return {} if self.counts is None else describe_pairs(self.counts)
 
     def get_extra_state(self) -> dict[str, Any]:
-        """Only what differs from AFGRL's parameters and buffers; ``pull`` has the rows of this process."""
+        """``pull`` has the rows of this process; the pairs are not needed once it is computed."""
         pull = None if self.pull is None or self._is_due() else tuple(self.pull)
-        return {"centers": self.search.centers, "pull": pull, "age": self.age, "statistics": self.statistics}
+        return {"centers": self.search.centers, "pull": pull, "age": self.age, "counts": self.counts}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.search.centers, self.age = state["centers"], state["age"]
-        self.statistics = state.get("statistics", {})
+        """Also from a checkpoint of one process, whose pull has the rows of all nodes."""
+        self.search.centers, self.age, self.counts = state["centers"], state["age"], state.get("counts")
         self.pull = None if state["pull"] is None else Pull(*state["pull"])
+        if self.pull is not None and len(self.pull.rows) > self.shards.n_own:
+            self.pull = Pull(self.pull.rows[self.shards.begin : self.shards.end].clone(), self.pull.offset)
 
 
 class SampledRows:

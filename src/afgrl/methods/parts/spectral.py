@@ -54,13 +54,13 @@ class SpectralFeatures(nn.Module):
         return self._rotate(self._blocks(x, adjacency))
 
     def _fit(self, x: Tensor, adjacency: Adjacency, shards: Shards | None) -> list[Tensor]:
-        shards = shards or Shards(x.shape[0])
         if self.basis.numel():
             self.basis.copy_(feature_basis(unit_rows(_dense_on_gpu(x)), self.basis.shape[1], shards))
         blocks = self._blocks(x, adjacency)
-        sample = shards.part_of(rows_to_fit(shards.n))
+        n = x.shape[0] if shards is None else shards.n
+        sample = rows_to_fit(n) if shards is None else shards.part_of(rows_to_fit(n))
         rows = [block[sample].split(CHUNK_ROWS) for block in blocks]
-        gram = shards.sum(gram_matrix(torch.cat(parts, 1) for parts in zip(*rows, strict=True)))
+        gram = gram_matrix((torch.cat(parts, 1) for parts in zip(*rows, strict=True)), shards)
         self.rotation.copy_(leading_eigenvectors(gram, self.width))
         return blocks
 

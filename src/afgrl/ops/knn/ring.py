@@ -64,7 +64,7 @@ def sharded_leading_directions(
         return query, key, centers
     query, key = F.normalize(query), F.normalize(key)
     sample = key[shards.part_of(slice(0, shards.n, max(1, shards.n // ROWS)))]
-    basis = leading_eigenvectors(shards.sum(gram_matrix([sample])), WIDTH)
+    basis = leading_eigenvectors(gram_matrix([sample], shards), WIDTH).to(key.dtype)
     return stable_product(query, basis.T), stable_product(key, basis.T), centers @ basis
 
 
@@ -92,8 +92,20 @@ def _keep_best(
         if diagonal != "keep":
             itself = part.unsqueeze(1) + begin == nodes
             similarity = similarity.masked_fill(itself, torch.inf if diagonal == "first" else -torch.inf)
-        found = _packed(similarity, nodes).topk(min(best.shape[1], len(keys)), dim=1).values
+        found = _best_packed(similarity, nodes, best.shape[1])
         best[part] = torch.cat([best[part], found], 1).topk(best.shape[1], dim=1).values
+
+
+def _best_packed(similarity: Tensor, nodes: Tensor, k: int) -> Tensor:
+    """The k largest of ``_packed``, or all of them if there are fewer: [rows, k]."""
+    if k >= len(nodes):
+        return _packed(similarity, nodes)
+    values, at = similarity.topk(k + 1, dim=1)
+    found = _packed(values[:, :k], nodes[at[:, :k]])
+    tied = values[:, k - 1] == values[:, k]  # which of the equal ones ``topk`` selects is not specified
+    if tied.any():
+        found[tied] = _packed(similarity[tied], nodes).topk(k, dim=1).values
+    return found
 
 
 def _packed(similarity: Tensor, nodes: Tensor) -> Tensor:

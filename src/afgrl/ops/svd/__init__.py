@@ -37,9 +37,16 @@ def rows_to_fit(n: int) -> slice:
     return slice(0, n, max(1, n // ROWS_TO_FIT))
 
 
-def gram_matrix(blocks: Iterable[Tensor]) -> Tensor:
-    """The sum of ``bᵀb`` over blocks of rows [rows, c]: [c, c]."""
-    return torch.stack([block.T @ block for block in blocks]).sum(0)
+def gram_matrix(blocks: Iterable[Tensor], shards: Shards | None = None) -> Tensor:
+    """The sum of ``bᵀb`` over blocks of rows [rows, c]: [c, c].
+
+    With ``shards``, over the blocks of all processes. It is then computed in float64: eigenvectors of close
+    eigenvalues amplify rounding errors, which would depend on the number of processes.
+    """
+    if shards is None:
+        return torch.stack([block.T @ block for block in blocks]).sum(0)
+    wide = (block.double() for block in blocks)
+    return shards.sum(torch.stack([block.T @ block for block in wide]).sum(0))
 
 
 def leading_eigenvectors(matrix: Tensor, rank: int) -> Tensor:
@@ -65,7 +72,7 @@ def leading_eigenvectors(matrix: Tensor, rank: int) -> Tensor:
 
 def _random_start(rows: int, columns: int, like: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(SEED)
-    return torch.randn(rows, columns, generator=generator).to(like.device)
+    return torch.randn(rows, columns, generator=generator).to(like.device, like.dtype)
 
 
 class _Products:
