@@ -42,7 +42,9 @@ class TrainState:
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         self.method.load_state_dict(checkpoint["method"])
-        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        # The options of the optimizer follow from the settings, and a checkpoint of several processes omits them.
+        options = {"param_groups": self.optimizer.state_dict()["param_groups"]}
+        self.optimizer.load_state_dict(options | checkpoint["optimizer"])
         rng_state = checkpoint["rng"].cpu()
         if len(rng_state) == len(self.rng.get_state()):
             self.rng.set_state(rng_state)
