@@ -42,10 +42,6 @@ def save_shards(folder: Path, state: TrainState, shards: Shards) -> None:
     dcp.save(_tensors(state, shards), checkpoint_id=folder)
 
 
-def is_complete(folder: Path) -> bool:
-    return (folder / CONTENTS).is_file()
-
-
 def load_shards(folder: Path, device: torch.device, shards: Shards | None) -> dict[str, Any]:
     """A checkpoint for ``TrainState.restore``, in all processes or, without ``shards``, in a single one. That one
     searches positives again, since it needs the pairs, which are not stored."""

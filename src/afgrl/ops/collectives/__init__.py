@@ -120,6 +120,22 @@ class Shards:
         _count("swap", (self.size - 1) * 8 + _bytes(outgoing) - _bytes(parts[self.rank]))
         return list(incoming.split(counts))
 
+    def blocks(self, own: Tensor, size: int) -> Iterator[Tensor]:
+        """The rows of all processes in blocks, in order, in process 0; the others only send theirs."""
+        for rank in range(self.size):
+            n = self.begin_of(rank + 1) - self.begin_of(rank)
+            for start in range(0, n, size):
+                rows = slice(start, min(start + size, n))
+                if rank == self.rank == 0:
+                    yield own[rows]
+                elif self.rank == 0:
+                    block = own.new_empty(rows.stop - start, *own.shape[1:])
+                    dist.recv(block, rank)
+                    yield block
+                elif rank == self.rank:
+                    dist.send(own[rows].contiguous(), 0)
+                    _count("blocks", _bytes(own[rows]))
+
     def ring(self, block: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The block of every process with its rank, the own one first. All blocks have the same shape.
 
