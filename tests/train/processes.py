@@ -3,13 +3,13 @@
 import multiprocessing
 import os
 import tempfile
+import time
 import traceback
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-
-from afgrl.ops.collectives import Shards
 
 TIMEOUT = 120  # seconds
 
@@ -27,14 +27,21 @@ def run_processes(n_processes, function, *arguments):
         ]
         for worker in workers:
             worker.start()
-        for worker in workers:
-            worker.join(TIMEOUT)
-            if worker.is_alive():
-                worker.kill()
+        _wait(workers)
         problems = [file.read_text() for file in Path(folder).glob("*.error")]
         assert not problems, "\n".join(problems)
         assert [worker.exitcode for worker in workers] == [0] * n_processes
         return [torch.load(Path(folder) / f"{rank}.pt", weights_only=False) for rank in range(n_processes)]
+
+
+def _wait(workers):
+    """Until all have ended; if one fails, the others would wait for it."""
+    deadline = time.monotonic() + TIMEOUT
+    while any(worker.is_alive() for worker in workers):
+        wait([worker.sentinel for worker in workers if worker.is_alive()], timeout=1)
+        if any(worker.exitcode for worker in workers) or time.monotonic() > deadline:
+            for worker in workers:
+                worker.kill()
 
 
 def _work(folder, rank, n_processes, function, arguments):
@@ -48,7 +55,3 @@ def _work(folder, rank, n_processes, function, arguments):
         (folder / f"{rank}.error").write_text(traceback.format_exc())
         os._exit(1)
     os._exit(0)  # without the exit handlers of the test process
-
-
-def shards_of(n, rank, n_processes):
-    return Shards(n, rank, n_processes)
