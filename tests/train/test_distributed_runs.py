@@ -1,5 +1,6 @@
 """Runs of several processes: checkpoints, another number of processes, a killed process, the command line."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -40,12 +41,17 @@ def spec(tmp_path_factory):
     return RunSpec(str(file), settings=SETTINGS)
 
 
-def fit_in_processes(rank, n_processes, spec, out, last=None):
-    """Trains; with ``last``, only to that step, and without writing vectors and a model."""
-    if last:
-        sharded._finish = lambda *arguments: None
-        sharded.training_loop = lambda state, *rest: (setattr(state, "last", last), loop.training_loop(state, *rest))
-    fit_sharded(spec, out, Processes(rank, n_processes, CPU))
+def fit_in_processes(rank, n_processes, spec, out, killed_after=None):
+    """Trains; all processes end after the step ``killed_after``."""
+
+    def kill(state, loss):
+        if state.step == killed_after:
+            raise KeyboardInterrupt
+
+    train = loop.training_loop
+    sharded.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, kill])
+    with contextlib.suppress(KeyboardInterrupt):
+        fit_sharded(spec, out, Processes(rank, n_processes, CPU))
 
 
 def resume_in_processes(rank, n_processes, out):
@@ -62,7 +68,7 @@ def complete(spec, tmp_path_factory):
 
 @pytest.fixture
 def unfinished(spec, tmp_path):
-    """A run of two processes that were killed after step 15, so that its last checkpoint is of that step."""
+    """A run of two processes that were killed after step 15; its last checkpoint is of step 10."""
     run_processes(2, fit_in_processes, spec, tmp_path / "run", 15)
     return Run.open(tmp_path / "run")
 
@@ -79,7 +85,7 @@ def test_a_run_of_two_processes_is_a_run_like_any_other(complete):
 
 
 def test_resuming_with_as_many_processes_gives_the_same_bits(complete, unfinished):
-    assert latest_folder(unfinished.path) == checkpoint_folder(unfinished.path, 15)
+    assert latest_folder(unfinished.path) == checkpoint_folder(unfinished.path, 10)
     run_processes(2, resume_in_processes, unfinished.path)
     assert np.array_equal(unfinished.embedding()[1], complete.embedding()[1])
 
@@ -138,11 +144,11 @@ def test_after_a_killed_process_torchrun_restarts_and_training_continues(complet
 
 
 def test_a_checkpoint_cannot_execute_code(unfinished):
-    folder = checkpoint_folder(unfinished.path, 15)
+    folder = checkpoint_folder(unfinished.path, 10)
     (folder / ".metadata").write_bytes(pickle.dumps(os.system))
     with pytest.raises(pickle.UnpicklingError, match="it refers to"):
         load_shards(folder, CPU, None)
-    with pytest.raises(UserError, match="checkpoint-15"):
+    with pytest.raises(UserError, match="checkpoint-10"):
         unfinished.checkpoint(CPU)
 
 

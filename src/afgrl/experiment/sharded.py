@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def fit_sharded(
     message: Callable[[str], Any] = lambda sentence: None,
 ) -> Run:
     """Train from the beginning, or if torchrun has ``restarted`` the processes, from the last checkpoint in ``out``."""
-    if restarted and _has_begun(out):
+    if restarted and _has_begun(out, replaced=force):
         return resume_sharded(Run.open(out), processes, display=display)
     dataset = spec.load()
     spec, settings = spec.resolved(dataset)
@@ -52,7 +52,7 @@ def fit_sharded(
     for sentence in dataset.ingested.report.sentences if dataset.ingested else []:
         message(sentence)
     run = processes.from_first(_created(out, force or restarted) if processes.writes else None)
-    with run.replacing() if processes.writes else nullcontext():
+    with _replacing(run) if processes.writes else nullcontext():
         if processes.writes:
             run.save_spec(spec)
             run.save_dataset(dataset)
@@ -76,11 +76,27 @@ def _created(out: Path, force: bool) -> Run | Exception:
         return error
 
 
-def _has_begun(out: Path) -> bool:
+def _has_begun(out: Path, *, replaced: bool) -> bool:
+    """Whether the run that torchrun started is in the folder; a complete one may be the run that it replaces."""
     try:
-        return bool(Run.open(out).data())
+        run = Run.open(out)
+        return bool(run.data()) and not (replaced and run.is_complete)
     except UserError:
         return False
+
+
+@contextmanager
+def _replacing(run: Run) -> Iterator[None]:
+    """As ``run.replacing``, except that after another process was lost the new run stays: torchrun restarts this one,
+    and it continues from the last checkpoint."""
+    lost = None
+    with run.replacing():
+        try:
+            yield
+        except RuntimeError as error:  # of PyTorch: the connection is closed
+            lost = error
+    if lost is not None:
+        raise lost
 
 
 def _train(

@@ -60,8 +60,11 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
             )
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # Restarted processes find the store of the first start, with the addresses of processes that are gone.
+    store, rank, size = next(dist.rendezvous("env://"))
+    store = dist.PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)
     try:
-        yield Processes(dist.get_rank(), dist.get_world_size(), device)
+        yield Processes(rank, size, device)
     finally:
         dist.destroy_process_group()
