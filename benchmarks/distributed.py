@@ -34,6 +34,7 @@ from afgrl.train.state import TrainState, initial_state
 from benchmarks import RESULTS
 from benchmarks.projection import Cluster, Job, Size, projected_seconds, refresh_bytes, step_bytes
 
+JSON = RESULTS / "distributed.json"
 CPU = torch.device("cpu")
 N_SPLITS = 3
 SEEDS = (0, 1, 2)  # of training without processes, for the spread
@@ -172,25 +173,33 @@ def main() -> None:
     parser.add_argument("--source", default="cora")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--tables-only", action="store_true", help="write the tables of the stored measurement again")
     given = parser.parse_args()
+    if not given.tables_only:
+        record = measured(given.source, given.steps, given.processes)
+        JSON.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    record = json.loads(JSON.read_text(encoding="utf-8"))
+    n_steps = len(record["processes"]["1"]["losses"])
+    text = f"Measured on `{record['source']}`, {n_steps} steps, by Gloo on one machine.\n"
+    text += "".join(f"\n{markdown(table).strip()}\n" for table in tables(record))
+    (RESULTS / "distributed.md").write_text(text, encoding="utf-8")
+
+
+def measured(source: str, steps: int | None, processes: list[int]) -> dict[str, Any]:
     torch.set_num_threads(1)
     runs = {}
-    for number in given.processes:
-        run = in_processes(number, given.source, given.steps)
+    for number in processes:
+        run = in_processes(number, source, steps)
         runs[str(number)] = run | {"predicted": predicted(run.pop("size"), number)}
-    alone = [measure(given.source, seed, given.steps, 0, 0) for seed in SEEDS]
+    alone = [measure(source, seed, steps, 0, 0) for seed in SEEDS]
     for one in alone:
         del one["size"]
-    spec = RunSpec(given.source)
+    spec = RunSpec(source)
     settings = spec.resolved(spec.load())[1].model_dump()
-    record = {
-        "source": given.source, "environment": current_environment(CPU), "refresh_every": settings["refresh_every"],
+    return {
+        "source": source, "environment": current_environment(CPU), "refresh_every": settings["refresh_every"],
         "processes": runs, "without processes": alone,
     }  # fmt: skip
-    (RESULTS / "distributed.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    text = f"# Several processes\n\nWritten by `python -m benchmarks.distributed` on `{given.source}` (Gloo, loopback).\n"
-    text += "".join(f"\n## {table.title}\n\n{markdown(table)}\n" for table in tables(record))
-    (RESULTS / "distributed.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

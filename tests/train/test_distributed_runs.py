@@ -163,7 +163,8 @@ def test_the_command_starts_the_processes(spec, complete, tmp_path):
     assignments = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     done = afgrl("fit", spec.source, "--out", tmp_path / "run", "--nproc", 2, "--quiet", *assignments)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Saved to") and done.stdout.count("Saved to") == 1
+    assert done.stdout.startswith("Saved to")
+    assert done.stdout.count("Saved to") == 1
     assert np.array_equal(Run.open(tmp_path / "run").embedding()[1], complete.embedding()[1])
 
 

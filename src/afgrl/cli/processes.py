@@ -15,7 +15,7 @@ from afgrl.errors import AfgrlError, Interrupted, UserError
 MAX_RESTARTS = 3  # of all processes, when one of them ends unexpectedly
 # The file to which process 0 writes how it ended; torchrun would report an exit code other than 0 as a crash, and
 # start the processes again.
-OUTCOME = "AFGRL_OUTCOME"
+OUTCOME = "_AFGRL_OUTCOME"
 KINDS: dict[str, type[AfgrlError]] = {kind.__name__: kind for kind in (UserError, Interrupted, AfgrlError)}
 
 
@@ -25,7 +25,7 @@ def is_worker() -> bool:
 
 
 def launch(n_processes: int, job: Any, out: Path | None) -> None:
-    """Run this command, for a ``RunSpec`` or a run to resume, in several processes, and raise the error of process 0."""
+    """Run this command, for a ``RunSpec`` or a run to resume, in several processes; raises the error of process 0."""
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -63,9 +63,7 @@ def _words(job: Any, out: Path | None) -> list[str]:
     return words if out else [*words, "--out", str(Run.create_unused(Path("runs"), job.run_name).path)]
 
 
-def as_worker(
-    job: Any, out: Path | None, device: str, data_dir: str | None, *, force: bool, quiet: bool
-) -> Any:
+def as_worker(job: Any, out: Path | None, device: str, data_dir: str | None, *, force: bool, quiet: bool) -> Any:
     """Train for a ``RunSpec``, or resume a run, as one of several processes; only process 0 returns the run.
 
     An error is passed to the process that launched this one, or raised if torchrun was called directly; only process 0

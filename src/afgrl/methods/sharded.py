@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from afgrl.config import Settings
 from afgrl.errors import UserError
 from afgrl.methods.base import Method
 from afgrl.methods.parts.sharded_afgrl import ShardedAFGRL
 
-SHARDED: dict[str, type[Method]] = {cls.name: cls for cls in (ShardedAFGRL,)}
+SHARDED: dict[str, Callable[..., Method]] = {cls.name: cls for cls in (ShardedAFGRL,)}
 
 
-def sharded_class(name: str, settings: Settings) -> type[Method]:
+def sharded_class(name: str, settings: Settings) -> Callable[..., Method]:
     """The version of a method for several processes; raises ``UserError`` if there is none for these settings."""
     if name not in SHARDED:
         raise UserError(

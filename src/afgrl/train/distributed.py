@@ -55,8 +55,8 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
     if device.type == "cuda":
         if on_machine > torch.cuda.device_count():
             raise UserError(
-                f"{on_machine} processes need as many GPUs, but PyTorch finds {torch.cuda.device_count()}; start fewer, "
-                "or use --device cpu."
+                f"{on_machine} processes need as many GPUs, but PyTorch finds {torch.cuda.device_count()}; "
+                "start fewer, or use --device cpu."
             )
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)

@@ -55,7 +55,7 @@ def load_shards(folder: Path, device: torch.device, shards: Shards | None) -> di
             own = torch.empty(shards.n_own, entry.size[1], dtype=entry.properties.dtype)
             tensors[name] = _spread(own, shards)
     dcp.load(tensors, storage_reader=_Reader(folder), no_dist=shards is None)
-    local = {name: value.to_local() if name == PULL else value for name, value in tensors.items()}  # type: ignore[operator]
+    local = {name: value.to_local() if name == PULL else value for name, value in tensors.items()}  # type: ignore[attr-defined]
     return _checkpoint({name: value.to(device) for name, value in local.items()})
 
 

@@ -19,11 +19,11 @@ STEPS = 2.0**30  # per unit
 
 
 def sharded_kmeans(x: Tensor, centers: Tensor, n_iters: int, shards: Shards) -> Tensor:
-    """The centers [m, k, d] after ``n_iters`` iterations, from the initial ones, on the unit rows ``x`` of all processes.
+    """The centers [m, k, d] after ``n_iters`` iterations from the initial ones, on the unit rows of all processes.
 
     An empty cluster keeps its center. Ends when no row of any process changes its cluster.
     """
-    m, k, d = centers.shape
+    _, k, d = centers.shape
     rounded = (x.double() * STEPS).round() / STEPS
     labels = nearest_centers(x, centers)
     for _ in range(n_iters):

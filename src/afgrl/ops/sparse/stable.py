@@ -11,8 +11,7 @@ FEWEST_ROWS = 64
 
 
 def stable_product(left: Tensor, right: Tensor) -> Tensor:
-    """``left @ right.T`` for [a, d] and [b, d], with the same bits for a row of ``left`` and a row of ``right`` whatever
-    the other rows are."""
+    """``left @ right.T`` for [a, d] and [b, d]: [a, b]. The bits of an entry depend on its two rows only."""
     return (_padded(left) @ _padded(right).T)[: len(left), : len(right)]
 
 
