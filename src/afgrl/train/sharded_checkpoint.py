@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,9 @@ def load_shards(folder: Path, device: torch.device, shards: Shards | None) -> di
         elif shards is not None:
             own = torch.empty(shards.n_own, entry.size[1], dtype=entry.properties.dtype)
             tensors[name] = _spread(own, shards)
-    dcp.load(tensors, storage_reader=_Reader(folder), no_dist=shards is None)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # as intended in a single process
+        dcp.load(tensors, storage_reader=_Reader(folder), no_dist=shards is None)
     local = {name: value.to_local() if name == PULL else value for name, value in tensors.items()}  # type: ignore[attr-defined]
     return _checkpoint({name: value.to(device) for name, value in local.items()})
 
