@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from afgrl.cli import processes
 from afgrl.cli.app import (
     check_folder,
     check_new_file,
@@ -44,7 +45,7 @@ from afgrl.cli.options import (
 from afgrl.errors import UserError
 
 RESUME_RULE = "--resume continues the run given by --out with that run's own settings"
-ALLOWED_WITH_RESUME = {"source", "out", "report", "resume", "device", "data_dir", "as_json", "quiet"}
+ALLOWED_WITH_RESUME = {"source", "out", "report", "resume", "device", "data_dir", "as_json", "quiet", "nproc"}
 
 
 @command
@@ -87,6 +88,10 @@ def fit(
         bool, typer.Option("--report", help="Also cluster the nodes and write report.html into the run folder.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    nproc: Annotated[
+        int | None,
+        typer.Option("--nproc", min=1, help="Train with this many processes on this machine, started by torchrun."),
+    ] = None,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -99,16 +104,26 @@ def fit(
 
     started = time.perf_counter()
     if resume:
-        run = _resume(context, source, out, device, data_dir, quiet)
+        job: Any = _resumable_run(context, source, out)
     else:
         settings = configuration.settings_from_file(config) if config else {}
         settings |= configuration.settings_from_assignments(assignments or [])
         settings |= {} if seed is None else {"seed": seed}
-        spec = RunSpec(
+        job = RunSpec(
             find_source(source), method, recipe, settings, data_dir and absolute_source(data_dir), splits,
             False if undirected else None, EvaluationPlan(evaluate_every), read,
         )  # fmt: skip
-        run = _fit(spec, out, device, quiet, force=force)
+    if nproc and not processes.is_worker():
+        processes.launch(nproc, job, out)
+        return
+    if processes.is_worker():
+        run = processes.as_worker(job, out, device, data_dir, force=force, quiet=quiet)
+        if run is None:  # another process reports
+            return
+    elif isinstance(job, RunSpec):
+        run = _fit(job, out, device, quiet, force=force)
+    else:
+        run = _resume(job, device, data_dir, quiet)
     last = run.lines(HISTORY)[-1:]
     seconds = round(time.perf_counter() - started, 2)
     if report:
@@ -130,11 +145,13 @@ def _write_report(run: Any, data_dir: str | None, say: Callable[[str], Any]) -> 
     write_report(run, run.report_file, message=say)
 
 
-def _resume(
-    context: typer.Context, source: str, out: Path | None, device: str, data_dir: str | None, quiet: bool
-) -> Any:
+def _resume(run: Any, device: str, data_dir: str | None, quiet: bool) -> Any:
     from afgrl.experiment.training import resume
 
+    return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet))
+
+
+def _resumable_run(context: typer.Context, source: str, out: Path | None) -> Any:
     if out is None:
         raise UserError(f"{RESUME_RULE}.")
     for parameter in context.command.params:
@@ -147,7 +164,7 @@ def _resume(
     trained_on = run.spec().source
     if trained_on not in (source, find_source(source), str(home_expanded(source).absolute())):
         raise UserError(f"The run {str(out)!r} was trained on {trained_on!r}.")
-    return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet))
+    return run
 
 
 @command

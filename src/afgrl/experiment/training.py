@@ -102,13 +102,13 @@ def train_run(
             checkpoints = Checkpoints(run.save_checkpoint, settings.checkpoint_every, stop=stop)
             training_loop(state, inputs, [*callbacks, checkpoints])
     except Interrupted as interruption:
-        raise Interrupted(f"{interruption} Resume with: {_resume_command(run, spec)}") from None
+        raise Interrupted(f"{interruption} Resume with: {resume_command(run, spec)}") from None
     except OSError as error:
         if not run.has_checkpoint:
             raise
         problem = f"{error.strerror}: {error.filename!r}" if error.filename else str(error)
         first = "free some space, then " if error.errno in DISK_IS_FULL else ""
-        raise StorageError(f"{problem}; {first}resume with: {_resume_command(run, spec)}") from error
+        raise StorageError(f"{problem}; {first}resume with: {resume_command(run, spec)}") from error
     run.save_embedding(dataset.graph.ids, state.method.embed(inputs).cpu().numpy())
     predictions = state.method.predict(inputs)
     if predictions is not None:
@@ -119,8 +119,8 @@ def train_run(
     return run
 
 
-def _resume_command(run: Run, spec: RunSpec) -> str:
-    return pasteable("fit", spec.source, "--out", run.path, "--resume")
+def resume_command(run: Run, spec: RunSpec, *words: object) -> str:
+    return pasteable("fit", spec.source, "--out", run.path, "--resume", *words)
 
 
 def attach_labels(method: Method, dataset: Dataset) -> None:

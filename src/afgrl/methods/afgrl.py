@@ -28,10 +28,11 @@ from afgrl.methods.parts.positive_search import PositiveSearch, in_place
 from afgrl.methods.parts.positives import edge_keys, neighbor_mean
 from afgrl.methods.parts.spectral import SpectralFeatures
 from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_update
+from afgrl.ops.collectives import Shards
 from afgrl.ops.pair_loss import Pull, batch_pair_loss, positive_pair_loss, pull_of
 from afgrl.ops.propagation import Propagated, propagate, row_table
 from afgrl.ops.propagation.adjacency import gcn_norm
-from afgrl.ops.propagation.columns import pagerank_average
+from afgrl.ops.propagation.columns import Adjacency, pagerank_average
 from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.streams import SideStream
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors, rows_to_fit
@@ -56,8 +57,9 @@ class BatchInputs:
     """The graph as batches see it. Tables that depend on fitted projections are computed when first used."""
 
     x: Tensor  # [n, f] dense or CSR
-    adjacency: Tensor  # [n, n] CSR: S
+    adjacency: Adjacency  # [n, n] CSR: S
     edges: Tensor  # [e] int64, from positives.edge_keys
+    shards: Shards | None = None  # all tables have the rows of this process only
     computed: dict[str, Any] = field(default_factory=dict)  # "trained_on": the projection is fitted to this graph
 
 
@@ -114,20 +116,22 @@ class AFGRLMethod(Method):
 
     def initialize(self, inputs: Inputs | BatchInputs) -> None:
         if isinstance(inputs, Inputs):
-            calibrate(self.target, inputs.propagated)
-            calibrate(self.predictor, calibrate(self.encoder, inputs.propagated))
+            self._calibrate(inputs.propagated)
             return
         if self.spectral is not None and self.settings.input == "svd":
-            inputs.computed["directions"] = self.spectral.fit_transform(inputs.x, inputs.adjacency)
+            inputs.computed["directions"] = self.spectral.fit_transform(inputs.x, inputs.adjacency, inputs.shards)
         elif self.spectral is not None:
-            self.spectral.fit(inputs.x, inputs.adjacency)
-        table = self._table(inputs)
-        n = table.shape[0]
-        rows = torch.linspace(0, n - 1, min(n, CALIBRATION_ROWS), device=table.device).long()
-        sample = Propagated(table.rows(rows), inputs.adjacency)
+            self.spectral.fit(inputs.x, inputs.adjacency, inputs.shards)
+        self._calibrate(self._calibration_sample(inputs))
+        inputs.computed["trained_on"] = True
+
+    def _calibrate(self, sample: Propagated) -> None:
         calibrate(self.target, sample)
         calibrate(self.predictor, calibrate(self.encoder, sample))
-        inputs.computed["trained_on"] = True
+
+    def _calibration_sample(self, inputs: BatchInputs) -> Propagated:
+        table = self._table(inputs)
+        return Propagated(table.rows(calibration_rows(table.shape[0], table.device)), inputs.adjacency)
 
     def loss(self, inputs: Inputs | BatchInputs, rng: torch.Generator) -> Tensor:
         if isinstance(inputs, BatchInputs):
@@ -238,9 +242,11 @@ class AFGRLMethod(Method):
         parts = torch.cat([trained, *untrained], dim=1)
         # Other graphs are embedded with the projection of the training graph, unless that was never embedded.
         if "trained_on" in inputs.computed or not self.projection.any():
-            gram = gram_matrix(parts[rows_to_fit(len(parts))].split(CALIBRATION_ROWS))
-            self.projection.copy_(leading_eigenvectors(gram, len(self.projection.T)))
+            self.projection.copy_(leading_eigenvectors(self._gram(parts), len(self.projection.T)))
         return parts @ self.projection
+
+    def _gram(self, parts: Tensor) -> Tensor:
+        return gram_matrix(parts[rows_to_fit(len(parts))].split(CALIBRATION_ROWS))
 
     @torch.no_grad()
     def sample(self, inputs: Inputs | BatchInputs, rows: Tensor) -> Tensor:
@@ -260,3 +266,8 @@ class AFGRLMethod(Method):
         self.search.restore(state)
         self.age = state["age"]
         self.pull = None if state["pull"] is None else Pull(*state["pull"])
+
+
+def calibration_rows(n: int, device: torch.device) -> Tensor:
+    """Evenly spaced rows, from which the frozen norms compute their statistics."""
+    return torch.linspace(0, n - 1, min(n, CALIBRATION_ROWS), device=device).long()

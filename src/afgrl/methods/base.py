@@ -68,6 +68,11 @@ class Method(nn.Module, ABC):
     def loss(self, inputs: Any, rng: torch.Generator) -> Tensor:
         """The loss of one step; ``rng`` is on the device of the inputs."""
 
+    def reduced(self, loss: Tensor) -> Tensor:
+        """Called between the backward pass and the optimizer step. With several processes, it adds up the gradients
+        and the losses of all of them."""
+        return loss
+
     @abstractmethod
     def encode(self, inputs: Any) -> Tensor:
         """The vectors of all nodes of prepared inputs, [n, d] float32; called in eval mode, without gradients."""

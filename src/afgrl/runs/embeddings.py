@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, write_error, write_table
+from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, save_tables, write_error, write_table
 from afgrl.runs.leftovers import remove, remove_leftovers, temporary_path
 from afgrl.runs.readers import check, read_table, reading
 
@@ -41,6 +41,19 @@ def check_format(format: str) -> None:
 def write_parquet(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     """Columns ``id`` and ``embedding``, a fixed-size list."""
     write_table(file, pa.table({"id": pa.array(ids), "embedding": vector_column(vectors)}))
+
+
+def write_row_groups(file: Path, ids: np.ndarray, groups: Iterable[np.ndarray]) -> None:
+    """The same from groups of rows [any, d], of which only one is in memory at a time."""
+    replace_file(file, lambda path: save_tables(path, _tables(ids, groups)))
+
+
+def _tables(ids: np.ndarray, groups: Iterable[np.ndarray]) -> Iterator[pa.Table]:
+    start = 0
+    for vectors in groups:
+        names = pa.array(ids[start : start + len(vectors)])
+        yield pa.table({"id": names, "embedding": vector_column(vectors)})
+        start += len(vectors)
 
 
 def vector_column(vectors: np.ndarray) -> pa.Array:

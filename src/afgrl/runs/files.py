@@ -7,8 +7,8 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,16 @@ def write_table(file: Path, table: pa.Table) -> None:
 def save_table(path: Path, table: pa.Table) -> None:
     with open(path, "wb") as file:
         pq.write_table(table, file, write_page_checksum=True)  # read_table compares it
+
+
+def save_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Tables of equal columns as the row groups of one file."""
+    with open(path, "wb") as file, ExitStack() as stack:
+        writer = None
+        for table in tables:
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(file, table.schema, write_page_checksum=True))
+            writer.write_table(table)
 
 
 def save_torch(path: Path, value: Any) -> None:

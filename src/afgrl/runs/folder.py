@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,9 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
 from afgrl.graph import Graph
-from afgrl.runs import dataset_files, logs, replace, results
-from afgrl.runs.embeddings import read_parquet, write_parquet
+from afgrl.ops.collectives import Shards
+from afgrl.runs import checkpoints, dataset_files, logs, replace, results
+from afgrl.runs.embeddings import read_parquet, write_parquet, write_row_groups
 from afgrl.runs.environment import current_environment
 from afgrl.runs.files import StorageError, replace_file, save_npy, save_npz, save_torch, write_json
 from afgrl.runs.leftovers import remove_leftovers
@@ -38,7 +39,7 @@ OWN_FILES = (
     "added-*.parquet", "model.onnx", "report.html", "trace.jsonl", "map-*.npy",  # the last two: of format 1
     *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
 )  # fmt: skip
-OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance")
+OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance", "checkpoint-*")
 HISTORY, EVALUATIONS = "history.jsonl", "evaluations.jsonl"
 NOT_FINISHED = "training has not finished; resume it with `afgrl fit … --resume`"
 
@@ -203,12 +204,19 @@ class Run:
 
     def save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self._replace("checkpoint.pt", lambda path: save_torch(path, checkpoint))
+        checkpoints.drop_folders(self.path)
 
     @property
     def has_checkpoint(self) -> bool:
-        return (self.path / "checkpoint.pt").is_file()
+        return (self.path / "checkpoint.pt").is_file() or checkpoints.latest_folder(self.path) is not None
 
-    def checkpoint(self, device: torch.device) -> dict[str, Any] | None:
+    def checkpoint(self, device: torch.device, shards: Shards | None = None) -> dict[str, Any] | None:
+        """The last checkpoint, saved by one process or several; with ``shards``, for one of several processes."""
+        if folder := checkpoints.latest_folder(self.path):
+            from afgrl.train.sharded_checkpoint import load_shards  # loads PyTorch's checkpoint library
+
+            with reading(folder):
+                return load_shards(folder, device, shards)
         file = self.path / "checkpoint.pt"
         if not file.exists():
             return None
@@ -245,11 +253,16 @@ class Run:
         names = ["checkpoint.pt", "model.safetensors", *([] if keep_embedding else ["embeddings.parquet"])]
         for name in names:
             (self.path / name).unlink(missing_ok=True)
+        checkpoints.drop_folders(self.path)
 
     # Results
 
     def save_embedding(self, ids: np.ndarray, vectors: np.ndarray) -> None:
         write_parquet(self.embedding_file(None, "parquet"), ids, vectors)
+
+    def save_embedding_groups(self, ids: np.ndarray, groups: Iterable[np.ndarray]) -> None:
+        """The same from vectors that come in groups of rows."""
+        write_row_groups(self.embedding_file(None, "parquet"), ids, groups)
 
     def embedding(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids and their vectors, [n] and [n, d] float32."""

@@ -41,13 +41,16 @@ class Checkpoints:
         seconds: float = 60.0,
         stop: threading.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
+        agree: Callable[[int, bool, bool], tuple[bool, bool]] = lambda step, stopping, late: (stopping, late),
     ) -> None:
+        """``agree`` makes several processes save and stop after the same step, whichever received a signal."""
         self.save, self.every, self.seconds, self.stop, self.clock = save, every, seconds, stop, clock
-        self.saved_at = clock()
+        self.saved_at, self.agree = clock(), agree
 
     def __call__(self, state: TrainState, loss: Tensor) -> None:
         stopping = self.stop is not None and self.stop.is_set()
-        due = self.every and (state.step % self.every == 0 or self.clock() - self.saved_at > self.seconds)
+        stopping, late = self.agree(state.step, stopping, self.clock() - self.saved_at > self.seconds)
+        due = self.every and (state.step % self.every == 0 or late)
         if not (stopping or due or state.step == state.last):
             return
         # A finite loss can still have an infinite gradient, so the parameters are checked too.

@@ -25,6 +25,7 @@ def eager_step(method: Method, optimizer: torch.optim.Optimizer, rng: torch.Gene
         loss = method.loss(inputs, rng)
         optimizer.zero_grad()
         loss.backward()
+        loss = method.reduced(loss)
         optimizer.step()
     return loss.detach()
 

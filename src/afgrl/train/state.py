@@ -12,6 +12,8 @@ from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.methods.base import Method, Size
+from afgrl.methods.sharded import sharded_class
+from afgrl.ops.collectives import Shards
 from afgrl.ops.optim import Adam
 
 
@@ -40,7 +42,9 @@ class TrainState:
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
         self.method.load_state_dict(checkpoint["method"])
-        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        # The options of the optimizer follow from the settings, and a checkpoint of several processes omits them.
+        options = {"param_groups": self.optimizer.state_dict()["param_groups"]}
+        self.optimizer.load_state_dict(options | checkpoint["optimizer"])
         rng_state = checkpoint["rng"].cpu()
         if len(rng_state) == len(self.rng.get_state()):
             self.rng.set_state(rng_state)
@@ -54,11 +58,20 @@ class TrainState:
         return all(bool(torch.isfinite(parameter).all()) for parameter in self.method.parameters())
 
 
-def initial_state(method: str, settings: Settings, graph: Graph, device: torch.device) -> tuple[TrainState, Any]:
-    """A state before its first step, and the method's inputs; the initial parameters are the same on every device."""
-    parameter_rng = torch.Generator().manual_seed(settings.seed)
-    model = method_class(method)(settings, Size(graph.n, graph.n_features), parameter_rng).to(device)
-    inputs = model.prepare(graph.to(device))
+def initial_state(
+    method: str, settings: Settings, graph: Graph, device: torch.device, shards: Shards | None = None
+) -> tuple[TrainState, Any]:
+    """A state before its first step, and the method's inputs; the initial parameters are the same on every device.
+
+    With ``shards``, the state of one of several processes, whose inputs are the rows it owns.
+    """
+    parameter_rng, size = torch.Generator().manual_seed(settings.seed), Size(graph.n, graph.n_features)
+    if shards is None:
+        model = method_class(method)(settings, size, parameter_rng).to(device)
+        inputs = model.prepare(graph.to(device))
+    else:
+        model = sharded_class(method, settings)(settings, size, parameter_rng, shards).to(device)
+        inputs = model.prepare(graph)  # moves only its own rows
     model.initialize(inputs)
     learned: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     learned = learned or [torch.empty(0, device=device)]  # an optimizer needs a tensor even if nothing is learned

@@ -88,12 +88,7 @@ class PositiveSearch:
         """The number of positives, and the shares of local and of global ones among those that are other nodes."""
         if self.pairs is None:
             return {}
-        pairs = self.pairs.compact()
-        kind = pairs.kind[pairs.src != pairs.dst]
-        shares = {"local": (kind & LOCAL) > 0, "global": (kind & GLOBAL) > 0}
-        return {"pairs": len(pairs.src)} | {
-            name: round(float(share.float().mean()), 4) if len(share) else 0.0 for name, share in shares.items()
-        }
+        return describe_pairs(count_pairs(self.pairs.compact()))
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint stores."""
@@ -107,6 +102,20 @@ class PositiveSearch:
         if state["pairs"] is not None:
             self.pairs = Pairs(**state["pairs"])
             self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, state["nodes"], self.pairs.is_positive)
+
+
+def count_pairs(pairs: Pairs) -> Tensor:
+    """The number of positives, of those that are other nodes, and of local and of global ones among these: [4]."""
+    kind = pairs.kind[pairs.src != pairs.dst]
+    counts = (len(pairs.src), len(kind), int((kind & LOCAL > 0).sum()), int((kind & GLOBAL > 0).sum()))
+    return torch.tensor(counts, dtype=torch.int64, device=kind.device)
+
+
+def describe_pairs(counts: Tensor) -> dict[str, float]:
+    """What ``history.jsonl`` says about these numbers."""
+    positives, others, *parts = counts.tolist()
+    shares = zip(("local", "global"), parts, strict=True)
+    return {"pairs": positives} | {name: round(part / max(1, others), 4) for name, part in shares}
 
 
 def kmeans_rows(n: int, settings: AFGRLSettings) -> slice:

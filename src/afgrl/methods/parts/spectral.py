@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.ops.propagation.columns import hops
+from afgrl.ops.collectives import Shards
+from afgrl.ops.propagation.columns import Adjacency, hops
 from afgrl.ops.sparse.rows import unit_rows
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors, rows_to_fit
 
@@ -39,24 +40,27 @@ class SpectralFeatures(nn.Module):
     def width(self) -> int:
         return self.rotation.shape[1]
 
-    def fit(self, x: Tensor, adjacency: Tensor) -> None:
-        """From the features [n, f], dense or CSR, and the normalized adjacency S, CSR."""
-        self._fit(x, adjacency)
+    def fit(self, x: Tensor, adjacency: Adjacency, shards: Shards | None = None) -> None:
+        """From the features [n, f], dense or CSR, and the normalized adjacency S, CSR; both with the rows of this
+        process only if there are ``shards``."""
+        self._fit(x, adjacency, shards)
 
-    def fit_transform(self, x: Tensor, adjacency: Tensor) -> Tensor:
+    def fit_transform(self, x: Tensor, adjacency: Adjacency, shards: Shards | None = None) -> Tensor:
         """``fit``, and V of the same graph, without computing its blocks twice."""
-        return self._rotate(self._fit(x, adjacency))
+        return self._rotate(self._fit(x, adjacency, shards))
 
-    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """V with its singular values as scales: [n, width]."""
         return self._rotate(self._blocks(x, adjacency))
 
-    def _fit(self, x: Tensor, adjacency: Tensor) -> list[Tensor]:
+    def _fit(self, x: Tensor, adjacency: Adjacency, shards: Shards | None) -> list[Tensor]:
         if self.basis.numel():
-            self.basis.copy_(feature_basis(unit_rows(_dense_on_gpu(x)), self.basis.shape[1]))
+            self.basis.copy_(feature_basis(unit_rows(_dense_on_gpu(x)), self.basis.shape[1], shards))
         blocks = self._blocks(x, adjacency)
-        rows = [block[rows_to_fit(len(block))].split(CHUNK_ROWS) for block in blocks]
-        gram = gram_matrix(torch.cat(parts, 1) for parts in zip(*rows, strict=True))
+        n = x.shape[0] if shards is None else shards.n
+        sample = rows_to_fit(n) if shards is None else shards.part_of(rows_to_fit(n))
+        rows = [block[sample].split(CHUNK_ROWS) for block in blocks]
+        gram = gram_matrix((torch.cat(parts, 1) for parts in zip(*rows, strict=True)), shards)
         self.rotation.copy_(leading_eigenvectors(gram, self.width))
         return blocks
 
@@ -68,7 +72,7 @@ class SpectralFeatures(nn.Module):
             v.addmm_(block, rotation)
         return v
 
-    def _blocks(self, x: Tensor, adjacency: Tensor) -> list[Tensor]:
+    def _blocks(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:
         x = unit_rows(_dense_on_gpu(x))
         h = x @ self.basis if self.basis.numel() else x.to_dense()
         return [F.normalize(block) for block in (h, *hops(h, adjacency, N_HOPS))]

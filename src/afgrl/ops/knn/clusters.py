@@ -29,7 +29,8 @@ def nearest_in_clusters(
         shapes = ", ".join(str(tuple(table.shape)) for table in (query, key, labels))
         raise UserError(f"Queries, keys and labels must have one row per node, but their shapes are {shapes}.")
     query, key = F.normalize(query), F.normalize(key)
-    searched = _searched_clusters(query, labels, centers, probes, k + (diagonal == "drop"))
+    sizes = torch.bincount(labels, minlength=len(centers))
+    searched = searched_clusters(query @ F.normalize(centers).T, labels, sizes, probes, k + (diagonal == "drop"))
     index = torch.zeros(n, k, dtype=torch.int64, device=query.device)
     similarity = query.new_full((n, k), -torch.inf)
     for cluster, searches in enumerate(searched.T):
@@ -58,13 +59,11 @@ def in_leading_directions(query: Tensor, key: Tensor, centers: Tensor) -> tuple[
     return query @ basis, key @ basis, centers @ basis
 
 
-def _searched_clusters(query: Tensor, labels: Tensor, centers: Tensor, probes: int, min_keys: int) -> Tensor:
-    """Whether each query searches each cluster: [n, clusters] bool."""
-    cosine = query @ F.normalize(centers).T
+def searched_clusters(cosine: Tensor, labels: Tensor, sizes: Tensor, probes: int, min_keys: int) -> Tensor:
+    """Whether each query searches each cluster, from its ``cosine`` with all centers: [n, clusters] bool."""
     cosine.scatter_(1, labels.long().unsqueeze(1), torch.inf)
-    nearest = cosine.topk(min(probes, len(centers)), dim=1).indices
+    nearest = cosine.topk(min(probes, len(sizes)), dim=1).indices
     searched = torch.zeros_like(cosine, dtype=torch.bool).scatter_(1, nearest, True)
-    sizes = torch.bincount(labels, minlength=len(centers))
     searched[sizes[nearest].sum(1) < min_keys] = True
     return searched
 

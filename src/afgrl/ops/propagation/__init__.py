@@ -48,7 +48,7 @@ def propagate(graph: Graph, n_hops: int = 0) -> Propagated:
         nnz = factored_nnz(graph.x.values().numel(), adjacency.values().numel(), n_hops)
         if factored_product_is_faster(nnz, (graph.n, graph.n_features * (n_hops + 1))):
             return Propagated(_factored(adjacency, graph.x, n_hops), adjacency)
-    return Propagated(fastest_layout(_table(adjacency, _features(graph), n_hops)), adjacency)
+    return Propagated(fastest_layout(_table(adjacency, features_for_products(graph), n_hops)), adjacency)
 
 
 def factored_nnz(nnz: int, nnz_adjacency: int, n_hops: int) -> int:
@@ -66,7 +66,7 @@ def factored_bytes(nnz: int, nnz_adjacency: int, n_hops: int) -> int:
 
 def multi_hop_features(graph: Graph, n_hops: int) -> Tensor:
     """``[X | SX | … | SʰX]`` as a table, dense or CSR, with rows of equal length in each block; ``SX`` for 0 hops."""
-    return fastest_layout(_table(gcn_norm(graph), _features(graph), n_hops))
+    return fastest_layout(_table(gcn_norm(graph), features_for_products(graph), n_hops))
 
 
 def row_table(graph: Graph, adjacency: Tensor, n_hops: int | None) -> RowTable:
@@ -82,7 +82,7 @@ def row_table(graph: Graph, adjacency: Tensor, n_hops: int | None) -> RowTable:
     if graph.x.is_cuda:
         x = unit_rows(graph.x.to_dense())
         return RowTable.of(fastest_layout(HOP_LENGTH * x if n_hops is None else _table(adjacency, x, n_hops)))
-    x = unit_rows(_features(graph))
+    x = unit_rows(features_for_products(graph))
     table = HOP_LENGTH * x if n_hops is None else _table(adjacency, x, n_hops)
     if table.layout == torch.sparse_csr:
         nnz, shape = table.values().numel(), (table.shape[0], table.shape[1])
@@ -99,7 +99,7 @@ def layer_input(graph: Graph, *, to_sum_one: bool) -> Tensor | FactoredTable:
     return fastest_layout(x)
 
 
-def _features(graph: Graph) -> Tensor:
+def features_for_products(graph: Graph) -> Tensor:
     """X, made dense before propagation if it is too dense for CSR. On a GPU only the result is made dense."""
     too_dense = graph.x.layout == torch.sparse_csr and not graph.x.is_cuda and graph.density > 1 / CSR_PRODUCT_COST
     return graph.x.to_dense() if too_dense else graph.x

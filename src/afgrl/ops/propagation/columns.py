@@ -8,6 +8,7 @@ after the other with PyTorch's CSR product.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,10 +17,11 @@ from afgrl.ops.dispatch import is_fast
 from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.cpu import COLUMNS
 
+Adjacency = Any  # S: a CSR tensor, or a ``ShardedMatrix`` with the rows of this process
 TELEPORT, PPR_STEPS = 0.15, 10
 
 
-def hops(x: Tensor, adjacency: Tensor, n_hops: int) -> list[Tensor]:
+def hops(x: Tensor, adjacency: Adjacency, n_hops: int) -> list[Tensor]:
     """``Sx, S²x, …`` of ``x`` [n, d], for ``n_hops`` hops: [n, d] each."""
     results = [torch.empty_like(x) for _ in range(n_hops)]
     for columns, multiply in _column_blocks(x, adjacency):
@@ -30,7 +32,7 @@ def hops(x: Tensor, adjacency: Tensor, n_hops: int) -> list[Tensor]:
     return results
 
 
-def pagerank_average(v: Tensor, adjacency: Tensor, teleport: float = TELEPORT, n_steps: int = PPR_STEPS) -> Tensor:
+def pagerank_average(v: Tensor, adjacency: Adjacency, teleport: float = TELEPORT, n_steps: int = PPR_STEPS) -> Tensor:
     """Ten steps of ``h ← .85 S h + .15 v`` from ``h = v``, by default: [n, d]."""
     averages = []
     for columns, multiply in _column_blocks(v, adjacency):
@@ -41,7 +43,7 @@ def pagerank_average(v: Tensor, adjacency: Tensor, teleport: float = TELEPORT, n
     return torch.cat(averages, dim=1) if len(averages) > 1 else averages[0]
 
 
-def _column_blocks(x: Tensor, adjacency: Tensor) -> list[tuple[slice, Callable[[Tensor], Tensor]]]:
+def _column_blocks(x: Tensor, adjacency: Adjacency) -> list[tuple[slice, Callable[[Tensor], Tensor]]]:
     """Slices of the columns of ``x``, and the product with S for each: all columns at once except on a CPU.
 
     ``adjacency`` is a CSR tensor, or anything else that supports ``adjacency @ x``.

@@ -38,22 +38,29 @@ class RowTable:
         return torch.device("cpu") if self.dense is None else self.dense.device
 
     def rows(
-        self, index: Tensor | slice, dropout: float = 0.0, rng: torch.Generator | None = None
+        self,
+        index: Tensor | slice,
+        dropout: float = 0.0,
+        rng: torch.Generator | None = None,
+        drawn: Tensor | None = None,
     ) -> Tensor | FactoredTable:
         """Some rows; with ``dropout``, each entry is dropped with that probability and the others are scaled up.
 
-        Dropped entries of sparse rows are removed, so that a product with the rest costs less.
+        Dropped entries of sparse rows are removed, so that a product with the rest costs less. An entry is dropped if
+        its number in ``drawn`` is below ``dropout``: of [rows, f], or of [entries] if the table is sparse; by default
+        from ``rng``.
         """
         if self.dense is not None:
             batch = self.dense[index]
             if not dropout:
                 return batch
-            kept = torch.rand(batch.shape, generator=rng, device=batch.device) >= dropout
-            return batch * kept / (1 - dropout)
+            drawn = torch.rand(batch.shape, generator=rng, device=batch.device) if drawn is None else drawn
+            return batch * (drawn >= dropout) / (1 - dropout)
         assert self.sparse is not None
         part = self.sparse[index if isinstance(index, slice) else index.numpy()]
         if dropout:
-            stays = torch.rand(part.nnz, generator=rng).numpy() >= dropout
+            drawn = torch.rand(part.nnz, generator=rng) if drawn is None else drawn
+            stays = drawn.numpy() >= dropout
             before = np.concatenate([[0], stays.cumsum()])
             values = part.data[stays] * np.float32(1 / (1 - dropout))
             part = sp.csr_array((values, part.indices[stays], before[part.indptr]), shape=part.shape)

@@ -34,6 +34,16 @@ def scale_rows(x: Tensor, factor: Tensor) -> Tensor:
     return csr_tensor(x.crow_indices(), x.col_indices(), values, (x.shape[0], x.shape[1]))
 
 
+def row_range(x: Tensor, begin: int, end: int) -> Tensor:
+    """Rows ``begin`` to ``end - 1`` of a dense or CSR tensor, in memory of their own."""
+    if x.layout != torch.sparse_csr:
+        return x[begin:end].clone()
+    crow = x.crow_indices()[begin : end + 1]
+    first, last = int(crow[0]), int(crow[-1])
+    parts = (crow - first, x.col_indices()[first:last].clone(), x.values()[first:last].clone())
+    return csr_tensor(*parts, (end - begin, x.shape[1]))
+
+
 def _row_sums(x: Tensor, values: Tensor) -> Tensor:
     """Sums of ``values``, one per entry of the CSR tensor ``x``, over each row, in a fixed order on a GPU too: [n]."""
     return torch.segment_reduce(values, "sum", offsets=x.crow_indices(), axis=0)

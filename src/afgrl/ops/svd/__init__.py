@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from afgrl.ops.collectives import Shards
 from afgrl.ops.sparse.cpu import Factors, factor, factored_product
 
 OVERSAMPLING = 32  # columns beyond the rank: the last wanted directions converge as fast as the first
@@ -16,17 +17,19 @@ ROWS_TO_FIT = 32_768
 SEED = 0  # the random start is the same in every call, so the same table gives the same bits
 
 
-def feature_basis(x: Tensor, rank: int) -> Tensor:
+def feature_basis(x: Tensor, rank: int, shards: Shards | None = None) -> Tensor:
     """An orthonormal basis [f, rank] of the leading right singular vectors of ``x`` [n, f], dense or CSR.
 
     Only products with ``x`` and its transpose are computed; a CSR table stays sparse. Complexity: O(nnz · rank).
+    With ``shards``, ``x`` has the rows of this process, and the processes add up their products [f, rank].
     """
+    total = (lambda part: part) if shards is None else shards.sum
     table = _Products(x)
     basis = _random_start(x.shape[1], min(rank + OVERSAMPLING, x.shape[1]), x)
     for _ in range(N_ITERS):
-        basis = torch.linalg.qr(table.transposed(table.times(basis)))[0]
+        basis = torch.linalg.qr(total(table.transposed(table.times(basis))))[0]
     projected = table.times(basis)
-    return basis @ leading_eigenvectors(projected.T @ projected, rank)
+    return basis @ leading_eigenvectors(total(projected.T @ projected), rank)
 
 
 def rows_to_fit(n: int) -> slice:
@@ -34,9 +37,16 @@ def rows_to_fit(n: int) -> slice:
     return slice(0, n, max(1, n // ROWS_TO_FIT))
 
 
-def gram_matrix(blocks: Iterable[Tensor]) -> Tensor:
-    """The sum of ``bᵀb`` over blocks of rows [rows, c]: [c, c]."""
-    return torch.stack([block.T @ block for block in blocks]).sum(0)
+def gram_matrix(blocks: Iterable[Tensor], shards: Shards | None = None) -> Tensor:
+    """The sum of ``bᵀb`` over blocks of rows [rows, c]: [c, c].
+
+    With ``shards``, over the blocks of all processes. It is then computed in float64: eigenvectors of close
+    eigenvalues amplify rounding errors, which would depend on the number of processes.
+    """
+    if shards is None:
+        return torch.stack([block.T @ block for block in blocks]).sum(0)
+    wide = (block.double() for block in blocks)
+    return shards.sum(torch.stack([block.T @ block for block in wide]).sum(0))
 
 
 def leading_eigenvectors(matrix: Tensor, rank: int) -> Tensor:
@@ -62,7 +72,7 @@ def leading_eigenvectors(matrix: Tensor, rank: int) -> Tensor:
 
 def _random_start(rows: int, columns: int, like: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(SEED)
-    return torch.randn(rows, columns, generator=generator).to(like.device)
+    return torch.randn(rows, columns, generator=generator).to(like.device, like.dtype)
 
 
 class _Products:

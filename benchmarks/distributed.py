@@ -1,0 +1,206 @@
+"""Training with 1, 2 and 4 processes on one machine (Gloo): bytes sent against the formulas of docs/scale.md, losses,
+scores, and a projection to machines with GPUs.
+
+python -m benchmarks.distributed [--source cora] [--steps 169] [--processes 1 2 4]   # → results/distributed.json, .md
+
+Seconds are ratios to one process: processes that share two cores say nothing about a cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from afgrl.data import Dataset, Splits
+from afgrl.evaluate.classification import logistic_probe
+from afgrl.evaluate.clustering import cluster_scores
+from afgrl.ops.collectives import Shards, sent_bytes
+from afgrl.reproduce.layout import Column, Table, markdown
+from afgrl.runs.environment import current_environment
+from afgrl.runs.spec import RunSpec
+from afgrl.train.loop import training_loop
+from afgrl.train.state import TrainState, initial_state
+from benchmarks import RESULTS
+from benchmarks.projection import Cluster, Job, Size, projected_seconds, refresh_bytes, step_bytes
+
+JSON = RESULTS / "distributed.json"
+CPU = torch.device("cpu")
+N_SPLITS = 3
+SEEDS = (0, 1, 2)  # of training without processes, for the spread
+CLUSTERS = {"8 GPUs, one machine": Cluster(1), "64 GPUs, eight machines": Cluster(8)}
+
+
+def measure(source: str, seed: int, steps: int | None, rank: int, n_processes: int) -> dict[str, Any]:
+    """One training run, as one of several processes, or without any for ``n_processes=0``."""
+    given = {"seed": seed} | ({} if steps is None else {"steps": steps})
+    spec = RunSpec(source, settings=given)
+    dataset = spec.load()
+    _, settings = spec.resolved(dataset)
+    shards = Shards(dataset.graph.n, rank, n_processes) if n_processes else None
+    state, inputs = initial_state("afgrl", settings, dataset.graph, CPU, shards)
+    losses, sent = [], []
+
+    def record(state: TrainState, loss: Tensor) -> None:
+        losses.append(float(loss))
+        sent.append(dict(sent_bytes))
+
+    sent_bytes.clear()
+    started = time.perf_counter()
+    training_loop(state, inputs, [record])
+    seconds = time.perf_counter() - started
+    vectors = state.method.embed(inputs)
+    vectors = vectors if shards is None else shards.gather(vectors)
+    result: dict[str, Any] = {"losses": losses, "seconds": seconds, "pairs": state.method.diagnostics()["pairs"]}
+    if rank == 0:
+        result |= _scores(vectors, dataset) | {"size": _size(state, dataset.graph.n)}
+    refresh = settings.model_dump()["refresh_every"]
+    return result | {"step": _difference(sent, 1), "refresh": _difference(sent, refresh)}
+
+
+def _size(state: TrainState, n: int) -> Size:
+    settings = state.method.settings.model_dump()
+    parameters = sum(one.numel() for one in state.method.parameters() if one.requires_grad)
+    positives, d = state.method.diagnostics()["pairs"] / n, settings["encoder_width"]
+    searched = min(d, 128) if state.method.settings.searches_clusters(n, CPU) else d  # type: ignore[attr-defined]
+    repeated = (settings[name] for name in ("n_clusters", "n_restarts", "kmeans_iters"))
+    return Size(n, d, parameters, searched, *repeated, positives)
+
+
+def _difference(sent: list[dict[str, int]], step: int) -> dict[str, int]:
+    """Bytes of one step, by operation."""
+    return dict(Counter(sent[step]) - Counter(sent[step - 1]))
+
+
+def _scores(vectors: Tensor, dataset: Dataset) -> dict[str, float]:
+    assert dataset.splits is not None
+    splits = Splits(dataset.splits.name, dataset.splits.roles[:N_SPLITS])
+    accuracy = statistics.mean(logistic_probe(vectors, dataset.y, splits))
+    nmi = statistics.mean(cluster_scores(vectors, dataset.y, torch.Generator().manual_seed(0), n_fits=5)["nmi"])
+    return {"accuracy": accuracy, "nmi": nmi}
+
+
+def in_processes(n_processes: int, source: str, steps: int | None) -> dict[str, Any]:
+    """The result of process 0, with seed 0."""
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        workers = [
+            context.Process(target=_work, args=(Path(folder), rank, n_processes, source, steps))
+            for rank in range(n_processes)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        result: dict[str, Any] = torch.load(Path(folder) / "result.pt", weights_only=False)
+        return result
+
+
+def _work(folder: Path, rank: int, n_processes: int, source: str, steps: int | None) -> None:
+    torch.set_num_threads(1)
+    store = dist.FileStore(str(folder / "store"), n_processes)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=n_processes)
+    result = measure(source, 0, steps, rank, n_processes)
+    if rank == 0:
+        torch.save(result, folder / "result.pt")
+    dist.destroy_process_group()
+
+
+def predicted(size: Size, n_processes: int) -> dict[str, dict[str, float]]:
+    """Bytes of a step and of a refresh beside its step, by operation."""
+    parts, step = refresh_bytes(size, n_processes), step_bytes(size, n_processes)
+    return {
+        "step": {"sum": step},
+        "refresh": {
+            "sum": parts["k-means"] + step,
+            "gather": parts["labels"],
+            "ring": parts["ring"],
+            "swap": parts["reverse pairs"] + parts["targets"],
+        },
+    }
+
+
+def tables(record: dict[str, Any]) -> list[Table]:
+    alone, runs = record["without processes"], record["processes"]
+    first = runs["1"]
+    bytes_rows = [
+        [number, what, operation, float(run[what].get(operation, 0)), float(value), run[what].get(operation, 0) / value]
+        for number, run in runs.items() if number != "1"
+        for what, parts in run["predicted"].items() for operation, value in parts.items()
+    ]  # fmt: skip
+    spread = {name: [one[name] for one in alone] for name in ("accuracy", "nmi")}
+    score_rows: list[list[Any]] = [
+        [f"none, seeds {min(SEEDS)} to {max(SEEDS)}", *(f"{min(values):.4g} to {max(values):.4g}"
+                                                       for values in spread.values()), None, None]
+    ]  # fmt: skip
+    for number, run in runs.items():
+        pairs = zip(run["losses"], first["losses"], strict=True)
+        differences = [abs(one - other) for one, other in pairs]
+        until = record["refresh_every"]
+        row = [number, f"{run['accuracy']:.4g}", f"{run['nmi']:.4g}", f"{max(differences[:until]):.1e}"]
+        score_rows.append([*row, run["seconds"] / first["seconds"]])
+    columns = [Column("processes"), Column("of a"), Column("operation"), Column("bytes sent", 0)]
+    columns += [Column("predicted", 0), Column("ratio", 3)]
+    titles = ["processes", "accuracy", "NMI", "loss difference before the second refresh"]
+    projection = [
+        [f"{n:,}", name, part, seconds]
+        for n in (100_000_000, 1_000_000_000) for name, cluster in CLUSTERS.items()
+        for part, seconds in sorted(projected_seconds(Job(n), cluster).items(), key=lambda one: -one[1])
+    ]  # fmt: skip
+    return [
+        Table("Bytes that process 0 sends", columns, bytes_rows),
+        Table("Results", [*map(Column, titles), Column("seconds, ratio", 2)], score_rows),
+        Table(
+            "Projection, not measured: the largest part first",
+            [Column("nodes"), Column("machines"), Column("part"), Column("seconds", 1)],
+            projection,
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", default="cora")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--tables-only", action="store_true", help="write the tables of the stored measurement again")
+    given = parser.parse_args()
+    if not given.tables_only:
+        record = measured(given.source, given.steps, given.processes)
+        JSON.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    record = json.loads(JSON.read_text(encoding="utf-8"))
+    n_steps = len(record["processes"]["1"]["losses"])
+    text = f"Measured on `{record['source']}`, {n_steps} steps, by Gloo on one machine.\n"
+    text += "".join(f"\n{markdown(table).strip()}\n" for table in tables(record))
+    (RESULTS / "distributed.md").write_text(text, encoding="utf-8")
+
+
+def measured(source: str, steps: int | None, processes: list[int]) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    runs = {}
+    for number in processes:
+        run = in_processes(number, source, steps)
+        runs[str(number)] = run | {"predicted": predicted(run.pop("size"), number)}
+    alone = [measure(source, seed, steps, 0, 0) for seed in SEEDS]
+    for one in alone:
+        del one["size"]
+    spec = RunSpec(source)
+    settings = spec.resolved(spec.load())[1].model_dump()
+    return {
+        "source": source, "environment": current_environment(CPU), "refresh_every": settings["refresh_every"],
+        "processes": runs, "without processes": alone,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

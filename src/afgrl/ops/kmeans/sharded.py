@@ -1,0 +1,57 @@
+"""Lloyd's algorithm with rows on several processes.
+
+Processes add up the sums of their clusters. To be independent of the number of processes, sums are exact: the numbers
+of unit rows are rounded to multiples of 2⁻³⁰, of which float64 adds up eight million without rounding. (The last bit of
+a float32 above 1/64 is larger than that.)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.ops.collectives import Shards
+from afgrl.ops.kmeans.reference import BLOCK_BYTES
+from afgrl.ops.sparse.stable import stable_product
+
+STEPS = 2.0**30  # per unit
+
+
+def sharded_kmeans(x: Tensor, centers: Tensor, n_iters: int, shards: Shards) -> Tensor:
+    """The centers [m, k, d] after ``n_iters`` iterations from the initial ones, on the unit rows of all processes.
+
+    An empty cluster keeps its center. Ends when no row of any process changes its cluster.
+    """
+    _, k, d = centers.shape
+    rounded = (x.double() * STEPS).round() / STEPS
+    labels = nearest_centers(x, centers)
+    for _ in range(n_iters):
+        parts = [_sums(rounded, own, k) for own in labels]
+        counts = torch.stack([torch.bincount(own, minlength=k) for own in labels]).double()
+        total = shards.sum(torch.cat([torch.stack(parts), counts.unsqueeze(2)], dim=2))
+        sums, members = total[..., :d], total[..., d:]
+        centers = torch.where(members > 0, (sums / members.clamp(min=1)).to(x.dtype), centers)
+        before, labels = labels, nearest_centers(x, centers)
+        if not shards.any(not torch.equal(before, labels), x.device):
+            break
+    return centers
+
+
+def nearest_centers(x: Tensor, centers: Tensor) -> Tensor:
+    """The nearest center of each row in each restart; of equally near ones the first: [m, rows] int64."""
+    m, k, d = centers.shape
+    flat = centers.reshape(m * k, d)
+    half = flat.square().sum(1) / 2
+    block = max(1, BLOCK_BYTES[x.device.type] // (4 * m * k))
+    found = [(stable_product(rows, flat) - half).view(-1, m, k).argmax(2) for rows in x.split(block)]
+    return torch.cat(found).T.contiguous()
+
+
+def _sums(x: Tensor, label: Tensor, k: int) -> Tensor:
+    """The sum of the rows of each cluster: [k, d]. In any order, since it is exact."""
+    if x.is_cuda:
+        return x.new_zeros(k, x.shape[1]).index_add_(0, label, x)
+    ascending, order = label.sort(stable=True)
+    offsets = torch.searchsorted(ascending, torch.arange(k + 1))
+    return F.embedding_bag(order, x, offsets, mode="sum", include_last_offset=True)

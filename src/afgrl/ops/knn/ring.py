@@ -1,0 +1,122 @@
+"""Nearest neighbors by cosine with rows on several processes: blocks of keys pass around a ring.
+
+Every process compares its queries with each block and keeps the best keys so far. Of equal similarities the lower node
+number wins, and a similarity has the same bits whichever rows are compared at once. So the neighbors do not depend on
+the number of processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.ops.collectives import Shards
+from afgrl.ops.knn.clusters import PROBES, ROWS, WIDTH, searched_clusters
+from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal
+from afgrl.ops.sparse.stable import stable_product
+from afgrl.ops.svd import gram_matrix, leading_eigenvectors
+
+RING_BYTES = 256 << 20  # of the block that a process sends at once
+LOW = 2**32 - 1  # a node number fits 32 bits, as Graph.MAX_NODES says
+
+
+class Clusters(NamedTuple):
+    """A clustering of the keys of all processes, for a search in the nearest clusters only."""
+
+    labels: Tensor  # [n] of all nodes
+    centers: Tensor  # [k, d]
+
+
+def ring_neighbors(
+    query: Tensor, key: Tensor, k: int, shards: Shards, diagonal: Diagonal, clusters: Clusters | None = None
+) -> Tensor:
+    """The ``k`` nodes nearest to each node of this process, nearest first: [n_own, k] int64.
+
+    ``query`` and ``key`` [n_own, d] have the rows of this process. With ``clusters`` a query searches the nearest
+    clusters only, as in ``nearest_in_clusters``.
+    """
+    query, key = F.normalize(query), F.normalize(key)
+    own = None if clusters is None else _searched(query, clusters, shards, k + (diagonal == "drop"))
+    best = torch.full((len(query), k), torch.iinfo(torch.int64).min, device=query.device)
+    for first, keys in _key_blocks(key, shards):
+        if clusters is None or own is None:
+            everything = torch.arange(len(query), device=query.device)
+            _keep_best(best, query, everything, keys, torch.arange(len(keys), device=query.device) + first,
+                       shards.begin, diagonal)  # fmt: skip
+            continue
+        labels = clusters.labels[first : first + len(keys)]
+        for cluster in range(len(clusters.centers)):
+            members = (labels == cluster).nonzero().squeeze(1)
+            rows = own[:, cluster].nonzero().squeeze(1)
+            _keep_best(best, query, rows, keys[members], members + first, shards.begin, diagonal)
+    return LOW - (best & LOW)
+
+
+def sharded_leading_directions(
+    query: Tensor, key: Tensor, centers: Tensor, shards: Shards
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As ``in_leading_directions``, for the rows of this process."""
+    if key.shape[1] <= WIDTH:
+        return query, key, centers
+    query, key = F.normalize(query), F.normalize(key)
+    sample = key[shards.part_of(slice(0, shards.n, max(1, shards.n // ROWS)))]
+    basis = leading_eigenvectors(gram_matrix([sample], shards), WIDTH).to(key.dtype)
+    return stable_product(query, basis.T), stable_product(key, basis.T), centers @ basis
+
+
+def _key_blocks(key: Tensor, shards: Shards) -> Iterator[tuple[int, Tensor]]:
+    """Blocks of the keys of all processes, each with the node number of its first key."""
+    size = max(1, min(shards.rows_each, RING_BYTES // (4 * key.shape[1])))
+    for start in range(0, shards.rows_each, size):
+        block = key.new_zeros(size, key.shape[1])
+        block[: len(key[start : start + size])] = key[start : start + size]
+        for rank, keys in shards.ring(block):
+            first = shards.begin_of(rank) + start
+            yield first, keys[: max(0, shards.begin_of(rank + 1) - first)]
+
+
+def _keep_best(
+    best: Tensor, query: Tensor, rows: Tensor, keys: Tensor, nodes: Tensor, begin: int, diagonal: Diagonal
+) -> None:
+    """Compare the queries ``rows`` with ``keys``, which are those of ``nodes``, and update ``best`` [n_own, k] in
+    place."""
+    if len(keys) == 0 or len(rows) == 0:
+        return
+    size = max(1, BLOCK_BYTES[query.device.type] // (16 * len(keys)))
+    for part in rows.split(size):
+        similarity = stable_product(query[part], keys)
+        if diagonal != "keep":
+            itself = part.unsqueeze(1) + begin == nodes
+            similarity = similarity.masked_fill(itself, torch.inf if diagonal == "first" else -torch.inf)
+        found = _best_packed(similarity, nodes, best.shape[1])
+        best[part] = torch.cat([best[part], found], 1).topk(best.shape[1], dim=1).values
+
+
+def _best_packed(similarity: Tensor, nodes: Tensor, k: int) -> Tensor:
+    """The k largest of ``_packed``, or all of them if there are fewer: [rows, k]."""
+    if k >= len(nodes):
+        return _packed(similarity, nodes)
+    values, at = similarity.topk(k + 1, dim=1)
+    found = _packed(values[:, :k], nodes[at[:, :k]])
+    tied = values[:, k - 1] == values[:, k]  # which of the equal ones ``topk`` selects is not specified
+    if tied.any():
+        found[tied] = _packed(similarity[tied], nodes).topk(k, dim=1).values
+    return found
+
+
+def _packed(similarity: Tensor, nodes: Tensor) -> Tensor:
+    """One int64 per entry that orders by similarity, and equal ones by descending node number."""
+    bits = (similarity + 0.0).view(torch.int32)  # the sum turns -0 into 0
+    ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return (ordered.to(torch.int64) << 32) | (LOW - nodes)
+
+
+def _searched(query: Tensor, clusters: Clusters, shards: Shards, min_keys: int) -> Tensor:
+    sizes = torch.bincount(clusters.labels.long(), minlength=len(clusters.centers))
+    own = clusters.labels[shards.begin : shards.end]
+    cosine = stable_product(query, F.normalize(clusters.centers))
+    return searched_clusters(cosine, own, sizes, PROBES, min_keys)

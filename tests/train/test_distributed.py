@@ -1,0 +1,194 @@
+"""AFGRL in batches with 1, 2 and 4 processes, against each other and against the version without processes."""
+
+from functools import cache
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from afgrl.csr import csr_tensor
+from afgrl.errors import UserError
+from afgrl.methods.sharded import sharded_class
+from afgrl.ops.collectives import Shards, sent_bytes
+from afgrl.ops.collectives.exchange import Exchange
+from afgrl.ops.kmeans.sharded import nearest_centers, sharded_kmeans
+from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.knn.ring import Clusters, ring_neighbors
+from afgrl.ops.sparse.rows import row_range
+from afgrl.train.loop import training_loop
+from afgrl.train.state import initial_state
+from tests.conftest import communities, weighted
+from tests.methods.cases import dense_graph, sparse_graph
+from tests.methods.short_runs import CPU, small_settings
+from tests.train.processes import run_processes
+
+SIZES = (1, 2, 4)
+SMALL = {"steps": 4, "refresh_every": 2}
+# Graph and settings. With 62, 41 and 3 nodes, four processes have unequal numbers of rows; of 3, one has none.
+CASES = {
+    "dense": (dense_graph, SMALL | {"skip": "svd+ppr", "batch_size": 20}),
+    "own features, neighbors as positives": (dense_graph, SMALL | {"skip": "svd", "input": "own", "batch_size": 7}),
+    "all rows, SX": (dense_graph, SMALL | {"skip": "svd", "input": "features", "n_hops": 0, "batch_size": 1000}),
+    "weights, search in clusters, no self": (
+        lambda: weighted(dense_graph()),
+        SMALL | {"skip": "none", "input": "own", "search": "clusters", "include_self": False, "loss_over": "nodes"},
+    ),
+    "sparse": (sparse_graph, SMALL | {"skip": "svd", "input": "features", "n_hops": 2, "batch_size": 9}),
+    "sparse own": (sparse_graph, SMALL | {"skip": "none", "input": "own", "positives": "knn", "dropout": 0.5}),
+    "fewer nodes than processes": (
+        lambda: communities(1, 3, n_isolated=0),
+        SMALL | {"skip": "svd", "n_neighbors": 2, "n_clusters": 2},
+    ),
+}
+
+
+def trained(rank, n_processes, graph, settings):
+    """Losses, vectors and statistics of the last pairs; without processes if ``n_processes`` is 0."""
+    shards = Shards(graph.n, rank, n_processes) if n_processes else None
+    state, inputs = initial_state("afgrl", small_settings("afgrl", graph, **settings), graph, CPU, shards)
+    losses = []
+    training_loop(state, inputs, [lambda _, loss: losses.append(float(loss))])
+    return losses, state.method.embed(inputs), state.method.diagnostics()
+
+
+@cache
+def results(name, n_processes):
+    make_graph, settings = CASES[name]
+    return run_processes(n_processes, trained, make_graph(), settings)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_loss_does_not_depend_on_the_number_of_processes(name):
+    alone = results(name, 1)[0]
+    for n_processes in SIZES[1:]:
+        several = results(name, n_processes)
+        assert len({tuple(losses) for losses, _, _ in several}) == 1
+        # Gradients are added in another order, and eigenvectors amplify that.
+        assert several[0][0] == pytest.approx(alone[0], abs=1e-5)
+        assert several[0][2] == alone[2]  # pairs
+        vectors = torch.cat([vectors for _, vectors, _ in several])
+        assert vectors.shape == alone[1].shape
+        assert torch.allclose(vectors, alone[1], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, settings) in CASES.items() if settings["skip"] == "none"])
+def test_the_loss_is_that_of_training_without_processes(name):
+    """Without principal directions, whose basis is computed in another precision."""
+    make_graph, settings = CASES[name]
+    expected = trained(0, 0, make_graph(), settings)
+    assert results(name, 2)[0][0] == pytest.approx(expected[0], abs=1e-5)
+    assert results(name, 2)[0][2] == expected[2]
+
+
+def test_the_same_number_of_processes_gives_the_same_bits():
+    name = "dense"
+    again = run_processes(2, trained, CASES[name][0](), CASES[name][1])
+    for one, other in zip(results(name, 2), again, strict=True):
+        assert one[0] == other[0]
+        assert torch.equal(one[1], other[1])
+
+
+def neighbors(rank, n_processes, query, key, k, diagonal, labels):
+    shards = Shards(len(query), rank, n_processes)
+    own = slice(shards.begin, shards.end)
+    clusters = None if labels is None else Clusters(labels, F.normalize(key[:5]))
+    return ring_neighbors(query[own], key[own], k, shards, diagonal, clusters)
+
+
+@pytest.mark.parametrize("diagonal", ["first", "drop", "keep"])
+def test_neighbors_are_the_exact_ones_with_any_number_of_processes(diagonal, rng):
+    query, key = torch.randn(2, 143, 24, generator=rng)
+    expected = nearest_neighbors(query, key, 6, diagonal=diagonal).index
+    for n_processes in SIZES:
+        found = torch.cat(run_processes(n_processes, neighbors, query, key, 6, diagonal, None))
+        assert torch.equal(found, expected)
+
+
+def test_of_equal_neighbors_the_lowest_number_wins(rng):
+    """Most vectors are equal, as those of nodes without features are."""
+    key = torch.randn(4, 24, generator=rng)[torch.randint(4, (143,), generator=rng)]
+    for labels in (None, torch.arange(143) % 5):
+        alone, *others = (torch.cat(run_processes(n, neighbors, key, key, 6, "drop", labels)) for n in SIZES)
+        assert all(torch.equal(alone, other) for other in others)
+        if labels is None:
+            same = (key[:, None] == key).all(2) & ~torch.eye(143, dtype=torch.bool)
+            assert alone.tolist() == [row.nonzero().flatten()[:6].tolist() for row in same]
+
+
+def clustered(rank, n_processes, x, centers):
+    shards = Shards(len(x), rank, n_processes)
+    own = x[shards.begin : shards.end]
+    found = sharded_kmeans(own, centers, 10, shards)
+    return found, nearest_centers(own, found)
+
+
+def test_clusters_have_the_same_bits_with_any_number_of_processes(rng):
+    x = F.normalize(torch.randn(143, 24, generator=rng))
+    centers = x[torch.randint(143, (2, 5), generator=rng)]
+    (expected, labels), *_ = run_processes(1, clustered, x, centers)
+    for n_processes in SIZES[1:]:
+        parts = run_processes(n_processes, clustered, x, centers)
+        assert all(torch.equal(found, expected) for found, _ in parts)
+        assert torch.equal(torch.cat([own for _, own in parts], dim=1), labels)
+    means = torch.stack([torch.stack([x[own == number].mean(0) for number in range(5)]) for own in labels])
+    assert torch.allclose(expected, means, atol=1e-2)  # ten iterations are nearly enough
+
+
+def exchanged(rank, n_processes, table, needed):
+    shards = Shards(len(table), rank, n_processes)
+    sent_bytes.clear()
+    plan = Exchange.of(needed[rank], shards)
+    own = table[shards.begin : shards.end]
+    whole = table.to_sparse_csr()
+    csr = csr_tensor(whole.crow_indices(), whole.col_indices(), whole.values(), tuple(table.shape))
+    sparse = plan.csr_rows(row_range(csr, shards.begin, shards.end)).to_dense()
+    sample = shards.part_of(slice(0, shards.n, 3))
+    blocks = list(shards.blocks(own, 4))
+    return plan.rows(own), sparse, shards.gather(own), shards.sum(own[sample].sum(0)), blocks
+
+
+@pytest.mark.parametrize("n_processes", SIZES)
+@pytest.mark.parametrize("n", [3, 18])
+def test_rows_reach_the_processes_that_need_them(n, n_processes, rng):
+    table = torch.randint(-2, 3, (n, 5), generator=rng).float()
+    needed = [torch.randint(n, (7,), generator=rng).unique() for _ in range(n_processes)]
+    found = run_processes(n_processes, exchanged, table, needed)
+    for rank, (rows, sparse, gathered, total, blocks) in enumerate(found):
+        assert torch.equal(rows, table[needed[rank]])
+        assert torch.equal(sparse, table[needed[rank]])
+        assert torch.equal(gathered, table)
+        assert torch.equal(total, table[::3].sum(0))
+        assert torch.equal(torch.cat(blocks), table) if rank == 0 else blocks == []
+
+
+def traffic(rank, n_processes, n_numbers):
+    shards = Shards(n_numbers, rank, n_processes)
+    sent_bytes.clear()
+    shards.sum(torch.ones(n_numbers))
+    list(shards.ring(torch.ones(n_numbers)))
+    shards.gather(torch.ones(shards.n_own))
+    return dict(sent_bytes)
+
+
+def test_bytes_are_those_of_the_formulas():
+    """Of docs/scale.md: a sum sends each number twice, less the own part; a ring passes on all blocks but one."""
+    for n_processes in (2, 4):
+        others = n_processes - 1
+        expected = {"sum": 2 * others * 4 * 1000 / n_processes, "ring": others * 4 * 1000}
+        expected["gather"] = others * 4 * 1000 / n_processes
+        assert run_processes(n_processes, traffic, 1000) == [expected] * n_processes
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sentence"),
+    [
+        ("bgrl", {}, "The method 'bgrl' runs in one process; several processes train afgrl in batches."),
+        ("afgrl", {"epochs": 3}, "cannot train with batch_size=0; set steps"),
+        ("afgrl", {"steps": 3, "positives": "clusters"}, "cannot train with positives='clusters'"),
+        ("afgrl", {"steps": 3, "normalization": "batch"}, "cannot train with normalization='batch'"),
+        ("afgrl", {"steps": 3, "patience": 2}, "cannot train with patience=2; set it to 0, or use one process"),
+    ],
+)
+def test_what_several_processes_cannot_train_is_refused(name, given, sentence, small_graph):
+    with pytest.raises(UserError, match=sentence):
+        sharded_class(name, small_settings(name, small_graph, **given))

@@ -1,0 +1,181 @@
+"""Runs of several processes: checkpoints, another number of processes, a killed process, the command line."""
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from afgrl.cli import processes as command
+from afgrl.errors import UserError
+from afgrl.experiment import sharded
+from afgrl.experiment.sharded import fit_sharded, resume_sharded
+from afgrl.experiment.training import resume
+from afgrl.runs.checkpoints import checkpoint_folder, latest_folder
+from afgrl.runs.folder import HISTORY, Run
+from afgrl.runs.spec import RunSpec
+from afgrl.train import loop
+from afgrl.train.distributed import Processes, joined_processes
+from afgrl.train.sharded_checkpoint import load_shards
+from tests.conftest import communities
+from tests.methods.short_runs import CPU
+from tests.train.processes import run_processes
+
+SETTINGS = {"steps": 40, "batch_size": 20, "n_components": 8, "encoder_width": 8, "predictor_width": 8, "skip": "svd"}
+SETTINGS |= {"n_clusters": 4, "n_restarts": 2, "refresh_every": 7, "checkpoint_every": 10}
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    """Of a small graph in a file."""
+    graph = communities()
+    file = tmp_path_factory.mktemp("source") / "graph.pt"
+    torch.save({"x": graph.x, "edge_index": graph.edge_index}, file)
+    return RunSpec(str(file), settings=SETTINGS)
+
+
+def fit_in_processes(rank, n_processes, spec, out, killed_after=None):
+    """Trains; all processes end after the step ``killed_after``."""
+
+    def kill(state, loss):
+        if state.step == killed_after:
+            raise KeyboardInterrupt
+
+    train = loop.training_loop
+    sharded.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, kill])
+    with contextlib.suppress(KeyboardInterrupt):
+        fit_sharded(spec, out, Processes(rank, n_processes, CPU))
+
+
+def resume_in_processes(rank, n_processes, out):
+    resume_sharded(Run.open(out), Processes(rank, n_processes, CPU))
+
+
+@pytest.fixture(scope="module")
+def complete(spec, tmp_path_factory):
+    """A run of two processes that nothing disturbed."""
+    out = tmp_path_factory.mktemp("runs") / "complete"
+    run_processes(2, fit_in_processes, spec, out)
+    return Run.open(out)
+
+
+@pytest.fixture
+def unfinished(spec, tmp_path):
+    """A run of two processes that were killed after step 15; its last checkpoint is of step 10."""
+    run_processes(2, fit_in_processes, spec, tmp_path / "run", 15)
+    return Run.open(tmp_path / "run")
+
+
+def test_a_run_of_two_processes_is_a_run_like_any_other(complete):
+    ids, vectors = complete.embedding()
+    assert vectors.shape == (62, 8)
+    assert np.isfinite(vectors).all()
+    assert ids.tolist() == list(range(62))
+    assert complete.is_complete
+    assert complete.model_description()["epochs"] == 40
+    assert [line["epoch"] for line in complete.lines(HISTORY)] == [1, 10, 20, 30, 40]
+    assert latest_folder(complete.path) == checkpoint_folder(complete.path, 40)
+
+
+def test_resuming_with_as_many_processes_gives_the_same_bits(complete, unfinished):
+    assert latest_folder(unfinished.path) == checkpoint_folder(unfinished.path, 10)
+    run_processes(2, resume_in_processes, unfinished.path)
+    assert np.array_equal(unfinished.embedding()[1], complete.embedding()[1])
+
+
+def test_another_number_of_processes_continues(complete, unfinished):
+    """Three processes, then one without torchrun."""
+    losses = [line["loss"] for line in complete.lines(HISTORY)]
+    run_processes(3, resume_in_processes, unfinished.path)
+    assert [line["loss"] for line in unfinished.lines(HISTORY)] == pytest.approx(losses, abs=1e-2)
+    before = unfinished.embedding()[1]
+    resume(Run.open(unfinished.path), CPU)  # nothing is left to train
+    assert np.abs(unfinished.embedding()[1] - before).max() < 0.05
+
+
+def test_several_processes_continue_what_one_began(spec, tmp_path):
+    from afgrl.experiment.training import fit
+
+    one = fit(RunSpec(spec.source, settings=SETTINGS | {"steps": 20}), tmp_path / "one", CPU)
+    (one.path / "model.json").unlink()
+    text = (one.path / "config.toml").read_text()
+    (one.path / "config.toml").write_text(text.replace("steps = 20", "steps = 40"))
+    checkpoint = torch.load(one.path / "checkpoint.pt", weights_only=True)
+    torch.save(checkpoint | {"last": 40}, one.path / "checkpoint.pt")
+    run_processes(2, resume_in_processes, one.path)
+    assert Run.open(one.path).model_description()["epochs"] == 40
+    assert not (one.path / "checkpoint.pt").exists()
+
+
+def fit_and_die(spec, out):
+    """As a process of torchrun; process 1 of the first start dies after step 25."""
+
+    def die(state, loss):
+        first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+        if first and dist.get_rank() == 1 and state.step == 25:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    torch.set_num_threads(1)
+    train = loop.training_loop
+    sharded.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, die])
+    restarted = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+    with joined_processes(CPU) as processes:
+        fit_sharded(spec, out, processes, restarted=restarted)
+    return restarted
+
+
+def test_after_a_killed_process_torchrun_restarts_and_training_continues(complete, spec, tmp_path):
+    config = LaunchConfig(
+        min_nodes=1, max_nodes=1, nproc_per_node=2, run_id="test", rdzv_backend="c10d", rdzv_endpoint="localhost:0",
+        max_restarts=1, monitor_interval=0.1, start_method="fork",
+    )  # fmt: skip
+    results = elastic_launch(config, fit_and_die)(spec, tmp_path / "run")
+    assert set(results.values()) == {True}  # both were restarted
+    run = Run.open(tmp_path / "run")
+    assert np.array_equal(run.embedding()[1], complete.embedding()[1])
+    assert run.lines(HISTORY)[-1]["loss"] == complete.lines(HISTORY)[-1]["loss"]
+
+
+def test_a_checkpoint_cannot_execute_code(unfinished):
+    folder = checkpoint_folder(unfinished.path, 10)
+    (folder / ".metadata").write_bytes(pickle.dumps(os.system))
+    with pytest.raises(pickle.UnpicklingError, match="it refers to"):
+        load_shards(folder, CPU, None)
+    with pytest.raises(UserError, match="checkpoint-10"):
+        unfinished.checkpoint(CPU)
+
+
+def afgrl(*words):
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "afgrl", *map(str, words)], capture_output=True, text=True, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def test_the_command_starts_the_processes(spec, complete, tmp_path):
+    assignments = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+    done = afgrl("fit", spec.source, "--out", tmp_path / "run", "--nproc", 2, "--quiet", *assignments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Saved to")
+    assert done.stdout.count("Saved to") == 1
+    assert np.array_equal(Run.open(tmp_path / "run").embedding()[1], complete.embedding()[1])
+
+
+def test_an_error_of_the_processes_is_one_sentence(spec, tmp_path):
+    done = afgrl("fit", spec.source, "--out", tmp_path / "run", "--nproc", 2, "--set", "epochs=2")
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("set steps and a batch_size above 0, without epochs, or use one process.")
+    assert not (tmp_path / "run").exists()
+
+
+def test_torchrun_needs_the_name_of_the_run(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(UserError, match="--out must name the run folder"):
+        command.as_worker(RunSpec("demo"), None, "cpu", None, force=False, quiet=True)
