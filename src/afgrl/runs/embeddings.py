@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from afgrl.data.leftovers import remove, remove_leftovers, temporary_path
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
 from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, write_error, write_table
-from afgrl.runs.leftovers import remove, remove_leftovers, temporary_path
 from afgrl.runs.readers import check, read_table, reading
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from afgrl.data.leftovers import remove_leftovers, temporary_path
 from afgrl.errors import AfgrlError
-from afgrl.runs.leftovers import remove_leftovers, temporary_path
 
 Write = Callable[[Path], Any]  # writes a file of that name
 
