@@ -33,16 +33,12 @@ def in_memory(folder: Path, form: str, temporary: Path, memory: float) -> dict[s
 
 def afgrl(folder: Path, form: str, temporary: Path, memory: float) -> dict[str, Any]:
     """``afgrl.load``: the whole dataset with the features of the nodes, from the path for large tables."""
-    import tempfile
-
     os.environ["AFGRL_CACHE"] = str(temporary)
-    tempfile.tempdir = str(temporary)
     import afgrl
-    from afgrl.data import large_files
+    from afgrl.data import files
+    from afgrl.data.tables import numbering
 
-    large_files.LARGE_BYTES, large_files.ENGINE_MEMORY = 0, int(memory * GIB)
-    for other in folder.iterdir():  # only the tables of this format
-        assert other.is_dir() or other.suffix == f".{form}"
+    files.LARGE_BYTES, numbering.ENGINE_MEMORY = 0, int(memory * GIB)
     return _of_graph(afgrl.load(str(folder)).graph)
 
 

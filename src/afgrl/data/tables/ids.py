@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.spill import Spill
 from afgrl.data.tables.cells import to_text
 from afgrl.errors import UserError
 
@@ -18,17 +19,27 @@ def row_numbers(n: int) -> pa.ChunkedArray:
 
 def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids as text without surrounding spaces. Integers that a table stores as floats are written as integers."""
+    return text_of_ids(column, integers=holds_integers(column))
+
+
+def holds_integers(column: pa.ChunkedArray) -> bool:
+    """Whether a column of floats has nothing but integers."""
+    return pa.types.is_floating(column.type) and bool(pc.all(pc.equal(pc.round(column), column)).as_py())
+
+
+def text_of_ids(column: pa.ChunkedArray, *, integers: bool) -> pa.ChunkedArray:
+    """The same for some rows of a column; ``integers`` is a property of the whole column."""
     if pa.types.is_nested(column.type):
         raise UserError(f"Ids must be text or numbers, but their column has type {column.type}.")
-    if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.round(column), column)).as_py():
+    if integers:
         too_large = pc.greater_equal(pc.abs(column), 2.0**63)  # for int64: written as a float
-        integers = to_text(pc.cast(pc.if_else(too_large, 0.0, column), pa.int64()))
-        column = pc.if_else(too_large, to_text(column), integers)
+        written = to_text(pc.cast(pc.if_else(too_large, 0.0, column), pa.int64()))
+        column = pc.if_else(too_large, to_text(column), written)
     return pc.utf8_trim_whitespace(to_text(column))
 
 
 def drop_repeated_rows(
-    table: pa.Table, ids: pa.ChunkedArray, report: IngestReport, where: str
+    table: pa.Table, ids: pa.ChunkedArray, report: IngestReport, where: str, spill: Spill | None = None
 ) -> tuple[pa.Table, pa.ChunkedArray]:
     """Drop rows that repeat an earlier one; two different rows with the same id are an error."""
     codes = ids.combine_chunks().dictionary_encode().indices.to_numpy()
@@ -47,11 +58,13 @@ def drop_repeated_rows(
         )
     report.fixed(f"Repeated rows of {where}, dropped: {len(repeated):,}.")
     keep = pa.array(first_rows)  # sorted, because codes are numbered by first occurrence
-    return table.take(keep), ids.take(keep)
+    if spill is None:
+        return table.take(keep), ids.take(keep)
+    return pa.table({name: spill.column(table[name].take(keep)) for name in table.column_names}), ids.take(keep)
 
 
 def ids_as_array(ids: pa.Array) -> np.ndarray:
     """[n] int64 if every id is written as an integer without leading zeros, else text."""
-    text = np.asarray(ids.to_pylist(), dtype=object)
-    integers = pc.all(pc.match_substring_regex(ids, r"^(0|-?[1-9]\d{0,17})$")).as_py()
-    return text.astype(np.int64) if integers and len(text) else text
+    if len(ids) and pc.all(pc.match_substring_regex(ids, r"^(0|-?[1-9]\d{0,17})$")).as_py():
+        return np.array(pc.cast(ids, pa.int64()))
+    return np.asarray(ids.to_pylist(), dtype=object)
