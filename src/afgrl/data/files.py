@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from afgrl.data.dataset import Dataset
+from afgrl.data.formats.array_folder import is_array_folder, load_array_folder
 from afgrl.data.formats.arrays import load_features
 from afgrl.data.formats.graph_files import GRAPH_SUFFIXES, load_graph_file
 from afgrl.data.ingest import IngestReport
@@ -51,6 +52,8 @@ def load_files(
         raise UserError(f"File or folder not found: {source}.")
     if source.is_file() and (file_suffix(source) in GRAPH_SUFFIXES or zipfile.is_zipfile(source)):
         return load_graph_file(source, options, fitted)
+    if is_array_folder(source):
+        return load_array_folder(source, options)
     typed = _typed_tables(source, options, fitted) if source.is_dir() and options.nodes is None else None
     if typed is not None:
         return _load_typed(source, typed, options, fitted, needs_edges=needs_edges)

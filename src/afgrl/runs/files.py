@@ -6,8 +6,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,15 @@ def write_table(file: Path, table: pa.Table) -> None:
 def save_table(path: Path, table: pa.Table) -> None:
     with open(path, "wb") as file:
         pq.write_table(table, file, write_page_checksum=True)  # read_table compares it
+
+
+def save_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Tables with the same columns as the row groups of one file."""
+    remaining = iter(tables)
+    first = next(remaining)
+    with open(path, "wb") as file, pq.ParquetWriter(file, first.schema, write_page_checksum=True) as writer:
+        for table in chain([first], remaining):
+            writer.write_table(table)
 
 
 def save_torch(path: Path, value: Any) -> None:

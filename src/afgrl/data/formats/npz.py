@@ -56,7 +56,7 @@ def _load_gnn_benchmark(path: Path) -> Dataset:
     arrays = read_npz(path, WANTED)
     try:
         graph = from_scipy(_csr_matrix(arrays, "adj"), compact_features(_features(arrays)))
-        y = _labels(arrays["labels"], graph.n) if "labels" in arrays else None
+        y = integer_labels(arrays["labels"], graph.n) if "labels" in arrays else None
     except UserError as error:
         raise UserError(f"The file {path} contains no usable graph: {error}") from None
     except DAMAGED as error:
@@ -81,7 +81,7 @@ def _features(arrays: dict[str, np.ndarray]) -> Any:
     return matrix
 
 
-def _labels(labels: np.ndarray, n: int) -> np.ndarray | None:
+def integer_labels(labels: np.ndarray, n: int) -> np.ndarray | None:
     """The class of each node; None if no node has a label."""
     if labels.shape != (n,):
         raise UserError(f"labels has shape {labels.shape}, but the graph has {n} nodes.")

@@ -74,7 +74,8 @@ def given_features(
         raise UserError(f"The features have {features.shape[0]:,} rows, but {where} has {n_listed:,} nodes.")
     if n == n_listed:
         return features
-    if sp.issparse(features):
+    is_sparse = sp.issparse(features)
+    if is_sparse:
         zeros = sp.csr_array((n - n_listed, features.shape[1]), dtype=np.float32)
         return sp.csr_array(sp.vstack([sp.csr_array(features), zeros]))
     empty = np.zeros((n - n_listed, features.shape[1]), dtype=np.float32)
