@@ -95,11 +95,11 @@ def measure(engine: str, folder: Path, form: str, memory: float) -> dict[str, An
 def _sizes(process: int, temporary: Path) -> dict[str, int]:
     try:
         status = Path(f"/proc/{process}/status").read_text()
-        open_files = [file.stat() for file in Path(f"/proc/{process}/fd").iterdir() if _is_deleted(file)]
+        maps = Path(f"/proc/{process}/maps").read_text()
     except OSError:  # it has ended
         return {"anonymous": 0, "resident": 0, "temporary_disk": 0}
     kilobytes = {name: int(size) for name, size in re.findall(r"^(RssAnon|VmHWM):\s+(\d+) kB", status, re.MULTILINE)}
-    disk = 512 * sum(file.st_blocks for file in open_files)
+    disk = _nameless_bytes(maps, temporary)
     for file in temporary.rglob("*"):
         try:
             disk += 512 * file.stat().st_blocks
@@ -111,12 +111,10 @@ def _sizes(process: int, temporary: Path) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _is_deleted(file: Path) -> bool:
-    """Whether an open file has no name any more: its disk space is free when the process ends."""
-    try:
-        return str(file.readlink()).endswith(" (deleted)") and file.is_file()
-    except OSError:
-        return False
+def _nameless_bytes(maps: str, temporary: Path) -> int:
+    """The size of mapped files without a name: their disk space is free when the process ends."""
+    pattern = rf"^(\w+)-(\w+) .*{re.escape(str(temporary))}.* \(deleted\)$"
+    return sum(int(end, 16) - int(start, 16) for start, end in re.findall(pattern, maps, re.MULTILINE))
 
 
 def markdown(answer: dict[str, Any]) -> str:

@@ -103,7 +103,7 @@ def _check_features(dataset: Dataset, report: IngestReport) -> None:
 
 
 def _n_empty_rows(table: Any) -> int:
-    filled = table.count_nonzero(axis=1) if sp.issparse(table) else np.count_nonzero(table, axis=1)
+    filled = table.count_nonzero(axis=1) if isinstance(table, sp.csr_array) else np.count_nonzero(table, axis=1)
     return int((filled == 0).sum())
 
 

@@ -80,6 +80,16 @@ def load_files(
         )
 
 
+def source_tables(source: Path, options: ReadOptions) -> list[Path]:
+    """The tables of a source, before they are opened; empty if it is something else."""
+    if not is_file_or_folder(source):
+        return []
+    files = _visible_files(source) if source.is_dir() else [source]
+    tables = [file for file in files if file_suffix(file) in TABLE_SUFFIXES]
+    nodes = _given_node_file(options)
+    return [*tables, nodes] if tables and nodes and nodes not in tables and is_file_or_folder(nodes) else tables
+
+
 def large_table_bytes(*files: Path | None) -> int:
     """The size of these tables in memory if they are read by way of the disk; 0 for small ones."""
     size = sum(table_bytes(file) for file in files if file is not None and is_file_or_folder(file))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,10 +44,9 @@ def load_array_folder(folder: Path, options: ReadOptions) -> Dataset:
     report = IngestReport()
     report.info(f"Files read: {', '.join([FEATURES, EDGES, *found])}.")
     edges = _edges(folder / EDGES)
-    weight = read_npy(found[WEIGHTS]) if WEIGHTS in found and options.weight != "none" else None
-    graph = Graph(
-        _features(folder / FEATURES), edges, read_npy(found[IDS]) if IDS in found else None, edge_weight=weight
-    )
+    weight: Any = read_npy(found[WEIGHTS]) if WEIGHTS in found and options.weight != "none" else None
+    ids: Any = read_npy(found[IDS]) if IDS in found else None
+    graph = Graph(_features(folder / FEATURES), edges, ids, edge_weight=weight)
     names = TableNames(FEATURES, EDGES)
     report_nodes_and_edges(pa.nulls(graph.n), graph.n, edges, report, names, weighted=weight is not None)
     columns = pa.table({"id": pa.array(graph.ids)})
@@ -60,7 +60,7 @@ def load_array_folder(folder: Path, options: ReadOptions) -> Dataset:
     return Dataset(folder.stem or folder.name, graph, y, ingested=ingested)
 
 
-def _features(path: Path) -> object:
+def _features(path: Path) -> Any:
     large = path.stat().st_size > MAPPED_BYTES
     temporary: AbstractContextManager[Spill | None] = spilling() if large else nullcontext()
     with temporary as spill:
@@ -68,7 +68,7 @@ def _features(path: Path) -> object:
     return features if large else compact_features(features)  # a copy in memory would defeat the mapped file
 
 
-def _edges(path: Path) -> np.ndarray:
+def _edges(path: Path) -> Any:
     """[2, e], also from [e, 2]."""
     edges = read_npy(path)
     if edges.ndim == 2 and edges.shape[0] != 2 and edges.shape[1] == 2:
@@ -82,8 +82,8 @@ def _labels(path: Path, n: int) -> tuple[np.ndarray, list[str]]:
     """The class of each node, -1 for nodes without a label, and the names of the classes."""
     labels = read_npy(path)
     if labels.dtype.kind == "U" and labels.shape == (n,):
-        names, y = np.unique(labels, return_inverse=True)
-        return y.astype(np.int64), names.tolist()
+        names, places = np.unique(labels, return_inverse=True)
+        return places.astype(np.int64), names.tolist()
     try:
         y = integer_labels(labels, n)
     except UserError as error:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from afgrl.data.spill import BLOCK_ROWS, Spill
 from afgrl.data.tables.csv_file import CSV_SUFFIXES, read_csv_file
 from afgrl.data.tables.csv_format import check_column_names
-from afgrl.data.unpacking import check_unpacked_size, file_suffix, is_file_or_folder, short_reason
+from afgrl.data.unpacking import check_unpacked_size, file_suffix, is_file_or_folder, open_unpacked, short_reason
 from afgrl.errors import UserError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -46,6 +46,16 @@ def table_bytes(path: Path) -> int:
             return sum(groups)
     except Exception:  # a damaged file is refused when it is read
         return 0
+
+
+def table_rows(path: Path) -> int:
+    """About how many rows a table has: what a Parquet file says, or from the length of the first lines."""
+    if file_suffix(path) in PARQUET_SUFFIXES:
+        with pq.ParquetFile(path) as file:
+            return int(file.metadata.num_rows)
+    with open_unpacked(path) as text:
+        head = text.read(1 << 20)
+    return table_bytes(path) * max(head.count(b"\n"), 1) // max(len(head), 1)
 
 
 def _read_parquet(path: Path, spill: Spill | None) -> pa.Table:
