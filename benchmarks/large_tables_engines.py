@@ -70,7 +70,10 @@ def duckdb(folder: Path, form: str, temporary: Path, memory: float) -> dict[str,
 
 
 def polars(folder: Path, form: str, temporary: Path, memory: float) -> dict[str, Any]:
-    os.environ |= {"POLARS_TEMP_DIR": str(temporary), "POLARS_MAX_THREADS": "2"}
+    os.environ |= {
+        "POLARS_TEMP_DIR": str(temporary), "POLARS_OOC_SPILL_DIR": str(temporary), "POLARS_MAX_THREADS": "2",
+        "POLARS_OOC_MEMORY_BUDGET_MB": str(int(memory * 1024)),
+    }  # fmt: skip
     import polars as pl
 
     def scan(name: str) -> pl.LazyFrame:

@@ -45,6 +45,7 @@ def number_ids(listed: pa.Array, blocks: Iterable[Block], spill: Spill) -> tuple
         "threads": min(os.cpu_count() or 1, MAX_THREADS),
     }  # fmt: skip
     with duckdb.connect(str(spill.new_file()), config=config) as database:
+        database.execute("SET enable_progress_bar = false")  # it would be printed between the lines of --json
         database.register("given", pa.RecordBatchReader.from_batches(ENDS, _with_rows(blocks)))
         database.execute("CREATE TABLE ends AS SELECT * FROM given")
         database.unregister("given")
