@@ -24,7 +24,8 @@ from afgrl.runs.graph_file import feature_arrays
 GIB = 1 << 30
 # Measured by `python -m benchmarks.large_tables` (results/large-tables.md), rounded up.
 TEMPORARY = 5  # times the size of the tables: cells as text, with their types, and twice the features
-ROW_MEMORY = 200  # bytes of a row: an edge in both directions while it is sorted, or an id as text
+ROW_MEMORY = 120  # bytes of a row: an edge in both directions while it is sorted, or an id as text
+HELD = 24  # bytes of a row while DuckDB works: the positions of both ends and a weight, or an id
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ def reading_needs(source: str | Path, options: ReadOptions = ReadOptions()) -> R
     if not size:
         return None
     rows = sum(table_rows(file) for file in files)
-    return ReadingNeeds(min(ENGINE_MEMORY, size) + ROW_MEMORY * rows, TEMPORARY * size)
+    # DuckDB has finished when the graph is built.
+    memory = max(min(ENGINE_MEMORY, size) + HELD * rows, ROW_MEMORY * rows)
+    return ReadingNeeds(memory, TEMPORARY * size)
 
 
 def check_reading(source: str | Path, options: ReadOptions = ReadOptions()) -> ReadingNeeds | None:
