@@ -77,7 +77,7 @@ def _write(path: Path, tables: Any) -> None:
 
 
 def measure(engine: str, folder: Path, form: str, memory: float) -> dict[str, Any]:
-    """Peak memory, temporary disk and seconds of an engine in a process of its own."""
+    """Peak memory, temporary disk and seconds of an engine in a separate process."""
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         started = time.perf_counter()
         words = [engine, str(folder), form, temporary, str(memory)]

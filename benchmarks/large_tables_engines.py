@@ -1,4 +1,4 @@
-"""What ``large_tables`` measures: one engine in a process of its own, which prints the edges that it found."""
+"""What ``large_tables`` measures: one engine in a separate process, which prints the edges that it found."""
 
 from __future__ import annotations
 

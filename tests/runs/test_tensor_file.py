@@ -1,5 +1,7 @@
 """Files of tensors: readable by the library whose format they have."""
 
+import json
+
 import torch
 from safetensors.torch import load_file
 
@@ -17,3 +19,8 @@ def test_the_library_reads_every_type_and_shape(tmp_path):
             assert found[name].dtype == tensor.dtype
             assert torch.equal(found[name], tensor)
     assert read_tensors(tmp_path / "file")[1]["what"] == 'ä "quoted"'
+    content = (tmp_path / "file").read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    for name, tensor in tensors.items():  # aligned, as readers that map the file need it
+        assert (8 + length + header[name]["data_offsets"][0]) % tensor.element_size() == 0

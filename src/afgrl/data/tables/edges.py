@@ -49,7 +49,7 @@ class EdgeTable:
     table: pa.Table
     columns: tuple[str, str]
     integers: tuple[bool, bool]  # whether the columns hold floats that are integers
-    words: list[str]  # that are no ids
+    words: list[str]  # for a missing end
     weight_column: str | None
     weight: np.ndarray | None  # [rows] float64, NaN where there is no number
     decimals_are_integers: bool  # 7.0 is the id 7

@@ -23,7 +23,7 @@ def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def holds_integers(column: pa.ChunkedArray) -> bool:
-    """Whether a column of floats has nothing but integers."""
+    """Whether a column has floats, all of which are integers."""
     return pa.types.is_floating(column.type) and bool(pc.all(pc.equal(pc.round(column), column)).as_py())
 
 
