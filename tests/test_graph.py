@@ -137,3 +137,77 @@ def test_invalid_input_is_an_error_of_one_sentence(arguments, sentence):
     with pytest.raises(UserError, match=sentence) as caught:
         Graph(*arguments)
     assert str(caught.value).count("\n") == 0
+
+
+def edges_in_full_copies(edges, weight, n, directed):
+    """What the constructor did before it saved memory, as an independent computation of the same bits."""
+    no_loop = edges[0] != edges[1]
+    edges, weight = edges[:, no_loop], None if weight is None else weight[no_loop].to(torch.float64)
+
+    def summed(edges, weight):
+        keys, place = torch.unique(edges[0] * n + edges[1], sorted=True, return_inverse=True)
+        if weight is not None:
+            weight = torch.zeros(len(keys), dtype=torch.float64).index_add_(0, place, weight)
+            weight = None if bool((weight.float() == weight[:1].float()).all()) else weight
+        return torch.stack([keys // n, keys % n]), weight
+
+    edges, weight = summed(edges, weight)
+    if not directed:
+        edges, weight = torch.cat([edges, edges.flip(0)], dim=1), None if weight is None else weight.repeat(2) / 2
+    edges, weight = summed(edges, weight)
+    return edges, None if weight is None else weight.float()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", ["none", "random", "equal", "integer"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint32])
+def test_edges_in_chunks_have_the_bits_of_full_copies(monkeypatch, directed, kind, dtype):
+    monkeypatch.setattr("afgrl.graph.sorted_edges.CHUNK", 7)
+    generator = torch.Generator().manual_seed(0)
+    for n, e in ((2, 1), (3, 8), (9, 40), (50, 300)):
+        edges = torch.randint(0, n, (2, e), generator=generator)
+        weight = {
+            "none": None, "random": torch.rand(e, generator=generator) + 0.01, "equal": torch.full((e,), 0.3),
+            "integer": torch.randint(1, 4, (e,), generator=generator).float(),
+        }[kind]  # fmt: skip
+        graph = Graph(torch.ones(n, 1), edges.to(dtype), directed=directed, edge_weight=weight)
+        expected = edges_in_full_copies(edges, weight, n, directed)
+        assert torch.equal(graph.edge_index, expected[0])
+        assert (graph.edge_weight is None) == (expected[1] is None)
+        assert graph.edge_weight is None or torch.equal(graph.edge_weight, expected[1])
+
+
+def test_edges_take_little_more_memory_than_the_result():
+    n, e = 200_000, 4_000_000
+    edges = np.random.default_rng(0).integers(0, n, (2, e), dtype=np.int32)
+    tracemalloc.start()
+    graph = Graph(torch.ones(n, 1), edges)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # The result has 16 bytes for each direction, its sorted keys in one direction 4; chunks and the ids do not grow.
+    assert peak < 21 * graph.edge_index.shape[1] + 64e6
+
+
+def test_features_in_a_mapped_file_stay_there(tmp_path, recwarn):
+    np.save(tmp_path / "x.npy", np.ones((5, 3), dtype=np.float32))
+    for mode in ("r", "c"):
+        mapped = np.load(tmp_path / "x.npy", mmap_mode=mode)
+        graph = Graph(mapped, torch.tensor([[0], [1]]))
+        assert graph.x.data_ptr() == mapped.ctypes.data
+    assert not recwarn.list
+
+
+def test_nan_is_found_in_any_part_of_the_features(monkeypatch):
+    monkeypatch.setattr("afgrl.graph.CHECKED_VALUES", 4)
+    x = torch.zeros(7, 2)
+    x[5, 1], x[6, 0] = float("nan"), float("inf")
+    with pytest.raises(UserError, match=r"2 NaN or infinite value\(s\), first in row 5"):
+        Graph(x, PATH)
+
+
+def test_a_moved_graph_keeps_its_values():
+    graph = Graph(EYE, PATH, ids=["a", "b", "c"], edge_weight=[1.0, 2.0])
+    moved = graph.to("meta")
+    assert moved.x.device.type == moved.edge_index.device.type == moved.edge_weight.device.type == "meta"
+    assert graph.x.device.type == "cpu"
+    assert moved.ids is graph.ids

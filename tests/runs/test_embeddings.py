@@ -1,10 +1,14 @@
 import csv
 import sys
+import tracemalloc
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from afgrl.errors import UserError
+from afgrl.runs import embeddings
 from afgrl.runs.embeddings import FORMATS, formula_safe, read_parquet, write_vectors
 
 # The smallest and the largest float32 among them, and one without a short decimal form.
@@ -22,6 +26,38 @@ def test_parquet(tmp_path, ids):
     found_ids, found = read_parquet(tmp_path / "v.parquet")
     assert found_ids.tolist() == ids.tolist()
     assert same_bits(found)
+
+
+@pytest.mark.parametrize("ids", [NAMES, np.array([7, -8, 9])])
+def test_parquet_in_row_groups(tmp_path, monkeypatch, ids):
+    monkeypatch.setattr(embeddings, "GROUP_ROWS", 2)
+    write_vectors(tmp_path / "v.parquet", ids, VECTORS)
+    assert pq.ParquetFile(tmp_path / "v.parquet").num_row_groups == 2
+    found_ids, found = read_parquet(tmp_path / "v.parquet")
+    assert found_ids.tolist() == ids.tolist()
+    assert same_bits(found)
+    assert found.flags.writeable
+    blocks = iter([VECTORS[:1], VECTORS[1:]])
+    embeddings.write_blocks(tmp_path / "blocks.parquet", ids, blocks)
+    assert same_bits(read_parquet(tmp_path / "blocks.parquet")[1])
+
+
+def test_vectors_are_in_memory_once(tmp_path):
+    vectors = np.ones((2 * embeddings.GROUP_ROWS, 64), dtype=np.float32)
+    write_vectors(tmp_path / "v.parquet", np.arange(len(vectors)), vectors)
+    pa.default_memory_pool().release_unused()
+    tracemalloc.start()
+    before = pa.total_allocated_bytes()
+    read_parquet(tmp_path / "v.parquet")
+    assert pa.total_allocated_bytes() - before < vectors.nbytes / 8  # no table of PyArrow stays
+    peak = tracemalloc.get_traced_memory()[1]  # of NumPy
+    tracemalloc.stop()
+    assert peak < 1.3 * vectors.nbytes
+
+
+def test_no_vectors_can_be_written(tmp_path):
+    write_vectors(tmp_path / "v.parquet", np.array([], dtype=object), np.empty((0, 3)))
+    assert pq.read_table(tmp_path / "v.parquet").num_rows == 0
 
 
 @pytest.mark.parametrize("ids", [NAMES, np.array([7, -8, 9])])

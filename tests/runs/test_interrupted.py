@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from afgrl.data.leftovers import is_running
 from afgrl.errors import UserError
 from afgrl.experiment.training import fit, resume
 from afgrl.runs import files, replace
 from afgrl.runs.embeddings import write_vectors
 from afgrl.runs.files import StorageError, replace_file, replace_files, save_torch
 from afgrl.runs.folder import Run
-from afgrl.runs.leftovers import is_running
 from afgrl.runs.spec import RunSpec
 
 CPU = torch.device("cpu")

@@ -42,14 +42,17 @@ def check(source: Source, read: Any, data_dir: DataDir = None, as_json: Json = F
 def estimate(
     source: Source, read: Any, assignments: Set = None, data_dir: DataDir = None, as_json: Json = False
 ) -> None:
-    """Estimate memory and time of training AFGRL on this machine, and the settings that fit."""
+    """Estimate memory, disk and time of training AFGRL on this machine, and the settings that fit."""
     from afgrl.cli import tables
     from afgrl.config import settings_from_assignments
+    from afgrl.cost.disk import check_reading
     from afgrl.cost.forecast import estimate_cost
     from afgrl.data import load
 
-    dataset = load(find_source(source), data_dir=data_dir, options=read)
-    answer = estimate_cost(dataset, settings_from_assignments(assignments or []))
+    found = find_source(source)
+    reading = check_reading(found, read)
+    dataset = load(found, data_dir=data_dir, options=read)
+    answer = estimate_cost(dataset, settings_from_assignments(assignments or []), reading)
     if as_json:
         print_json(answer)
     else:

@@ -206,6 +206,7 @@ def forecast(answer: dict[str, Any]) -> list[Table]:
     shown = ["steps", "batch_size", "input", "skip"] if settings["batch_size"] else ["epochs"]
     chosen = ", ".join(f"{name} {settings[name]}" for name in [*shown, "n_components", "predictor_width", "n_hops"])
     table.caption = f"AFGRL with {chosen}. Times are estimates from this machine's matrix product rate."
+    table.caption += f" {_disk(answer['disk'])}"
     for row in answer["devices"]:
         memory = [f"{row[name] / 2**30:.1f} GiB" for name in ("memory_bytes", "free_bytes")]
         fits = "yes" if row["fits"] else "no"
@@ -214,6 +215,18 @@ def forecast(answer: dict[str, Any]) -> list[Table]:
             table.caption += f" These settings fit: {_options(row['narrower'])}."
     proposals = [(row["device"], proposal) for row in answer["devices"] for proposal in row["faster"]]
     return [table, _faster(proposals)] if proposals else [table]
+
+
+def _disk(disk: dict[str, int]) -> str:
+    run, temporary, memory = (
+        f"{disk[f'{name}_bytes'] / 2**30:.1f} GiB" for name in ("run", "temporary", "reading_memory")
+    )
+    if not disk["temporary_bytes"]:
+        return f"The run folder takes about {run} of disk."
+    return (
+        f"The run folder takes about {run} of disk; reading the tables takes up to {temporary} of temporary disk and "
+        f"{memory} of memory."
+    )
 
 
 def _faster(proposals: list[tuple[str, dict[str, Any]]]) -> Table:

@@ -10,6 +10,7 @@ import torch
 
 from afgrl.config import Settings, resolve
 from afgrl.cost.batches import batch_seconds
+from afgrl.cost.disk import ReadingNeeds, check_reading, check_run_disk, run_disk
 from afgrl.cost.limits import check_memory, narrower
 from afgrl.cost.machine import free_memory, matmul_rates
 from afgrl.cost.memory import needed_memory
@@ -18,9 +19,10 @@ from afgrl.cost.proposals import faster
 from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data import Dataset
 from afgrl.data.any_source import read_source
-from afgrl.data.read_keywords import ReadKeywords
-from afgrl.methods import available_methods
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.data.read_keywords import ReadKeywords, with_keywords
+from afgrl.data.tables.options import ReadOptions
+from afgrl.methods import Method, available_methods
+from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
 
 # Share of the rate of large matrix products that an epoch reaches: .64 and .38 for the default recipe on two CPU cores
 # (results/bench-cpu-default.json), .23 to .5 for the paper's on an H200 (results/bench-nvidia-h200.json), where
@@ -36,14 +38,17 @@ def estimate(
     """Memory and time of training AFGRL on this machine, and settings that fit or are faster, as `afgrl estimate`
     prints them. ``source`` is what ``load`` reads, with its options, or a graph that estimators accept; ``settings``
     are those that differ from the default, such as ``{"n_components": 64}``."""
-    return estimate_cost(read_source(source, data_dir, **read), dict(settings or {}))
+    options = with_keywords(ReadOptions(), read)
+    reading = check_reading(source, options) if isinstance(source, (str, Path)) else None
+    return estimate_cost(read_source(source, data_dir, **read), dict(settings or {}), reading)
 
 
-def estimate_cost(dataset: Dataset, given: dict[str, Any]) -> dict[str, Any]:
+def estimate_cost(dataset: Dataset, given: dict[str, Any], reading: ReadingNeeds | None = None) -> dict[str, Any]:
     """Memory and time of AFGRL on each device of this machine, and narrower settings if the given ones do not fit.
 
     ``memory_bytes`` on a CPU is the peak of the whole process of `afgrl fit`, as `top` shows it: what this process has
-    in use after it read the same graph, the libraries that training loads, and training.
+    in use after it read the same graph, the libraries that training loads, and training. ``reading`` is what it took
+    to read large tables.
     """
     program = program_memory()
     settings = resolve(AFGRLSettings, given, graph=dataset.graph)
@@ -51,6 +56,11 @@ def estimate_cost(dataset: Dataset, given: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": dataset.name, "nodes": dataset.graph.n, "edges": dataset.graph.n_edges,
         "features": dataset.graph.n_features, "settings": settings.model_dump(),
+        "disk": {
+            "run_bytes": run_disk(AFGRLMethod, settings, dataset),
+            "temporary_bytes": reading.disk_bytes if reading else 0,
+            "reading_memory_bytes": reading.memory_bytes if reading else 0,
+        },
         "devices": [_on(kind, settings, Workload.of(dataset.graph, kind), program) for kind in kinds],
     }  # fmt: skip
 
@@ -80,11 +90,19 @@ def _epoch_seconds(settings: AFGRLSettings, load: Workload, rates: dict[str, flo
     return max(busy / REACHED[load.device], LEAST_SECONDS[load.device])
 
 
+def check_disk(settings: Settings, dataset: Dataset, folder: Path) -> None:
+    """Raise ``UserError`` if the disk of a run folder has too little space for the run."""
+    check_run_disk(_method_of(settings), settings, dataset, folder)
+
+
+def _method_of(settings: Settings) -> type[Method]:
+    # Methods that share their settings have the same parameters.
+    return next(method for method in available_methods().values() if method.settings_class is type(settings))
+
+
 def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -> str | None:
     """A sentence if training may run out of memory; raises ``UserError`` if it certainly will."""
-    # Methods that share their settings have the same parameters.
-    method = next(method for method in available_methods().values() if method.settings_class is type(settings))
-    load = check_memory(method, settings, dataset.graph, device)
+    load = check_memory(_method_of(settings), settings, dataset.graph, device)
     if load is None or not isinstance(settings, AFGRLSettings):
         return None
     needed, free = needed_memory(settings, load), free_memory(device.type)

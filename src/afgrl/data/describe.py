@@ -15,6 +15,7 @@ from afgrl.data.any_source import read_source
 from afgrl.data.dataset import Dataset
 from afgrl.data.ingest import IngestReport, first_few
 from afgrl.data.read_keywords import ReadKeywords
+from afgrl.data.spill import row_blocks
 from afgrl.data.tables.node_types import TYPE_COLUMN
 
 MANY_ISOLATED = 0.2  # share of nodes without edges
@@ -58,9 +59,11 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
 
 
 def _adjacency(dataset: Dataset) -> sp.csr_array:
-    source, target = dataset.graph.edge_index.cpu().numpy()
+    source, target = dataset.graph.edge_index.cpu().numpy()  # sorted, so that nothing has to be sorted again
     n = dataset.graph.n
-    return sp.csr_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(n, n))
+    index = np.int32 if max(n, len(target)) < 2**31 else np.int64
+    ends = np.searchsorted(source, np.arange(n + 1)).astype(index)
+    return sp.csr_array((np.ones(len(target), dtype=np.int8), target.astype(index), ends), shape=(n, n))
 
 
 def _check_edges(dataset: Dataset, degree: np.ndarray, description: dict[str, Any], report: IngestReport) -> None:
@@ -94,10 +97,14 @@ def _check_features(dataset: Dataset, report: IngestReport) -> None:
     if repeated:
         shown = first_few([f"{names[a]} = {names[b]}" for a, b in repeated])
         report.warning(f"Features that repeat another one: {len(repeated):,} ({shown}).")
-    filled = table.count_nonzero(axis=1) if isinstance(table, sp.csr_array) else np.count_nonzero(table, axis=1)
-    n_empty = int((filled == 0).sum())
+    n_empty = sum(_n_empty_rows(table[rows]) for rows in row_blocks(table.shape[0]))
     if n_empty:
         report.warning(f"Nodes whose features are all 0: {n_empty:,}.")
+
+
+def _n_empty_rows(table: Any) -> int:
+    filled = table.count_nonzero(axis=1) if isinstance(table, sp.csr_array) else np.count_nonzero(table, axis=1)
+    return int((filled == 0).sum())
 
 
 def _extremes(table: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +117,9 @@ def _extremes(table: Any) -> tuple[np.ndarray, np.ndarray]:
 def _repeated_columns(table: Any, constant: np.ndarray) -> list[tuple[int, int]]:
     """Pairs of equal columns: each repetition with the first one. Columns with equal random projections are equal."""
     weights = np.random.default_rng(0).standard_normal((table.shape[0], 2))
-    projections = np.asarray(table.T.astype(np.float64) @ weights)
+    # In blocks of rows: a copy of the table in double precision may not fit into memory.
+    blocks = row_blocks(table.shape[0])
+    projections = sum(np.asarray(table[rows].T.astype(np.float64) @ weights[rows]) for rows in blocks)
     seen: dict[bytes, int] = {}
     pairs = []
     for column, key in enumerate(np.round(projections, 6)):

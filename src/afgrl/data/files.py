@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 import zipfile
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from afgrl.data.dataset import Dataset
+from afgrl.data.formats.array_folder import is_array_folder, load_array_folder
 from afgrl.data.formats.arrays import load_features
 from afgrl.data.formats.graph_files import GRAPH_SUFFIXES, load_graph_file
 from afgrl.data.ingest import IngestReport
+from afgrl.data.spill import Spill, spilling
 from afgrl.data.tables.assemble import dataset_from_tables
 from afgrl.data.tables.column_names import looks_like_edges
 from afgrl.data.tables.encode import Fitted, TypedTableEncoder
 from afgrl.data.tables.node_types import EDGE_FILES, NODE_FILES, TypedTables, sort_tables
+from afgrl.data.tables.numbering import check_engine
 from afgrl.data.tables.options import ReadOptions
-from afgrl.data.tables.read import TABLE_SUFFIXES, read_table
+from afgrl.data.tables.read import TABLE_SUFFIXES, read_table, table_bytes
 from afgrl.data.tables.roles import TableNames
 from afgrl.data.tables.typed import dataset_from_typed_tables
 from afgrl.data.unpacking import file_suffix, home_expanded, is_file_or_folder
@@ -24,6 +28,7 @@ from afgrl.errors import UserError
 
 FEATURE_FILES = re.compile(r"feature|attribute|embedding|^x$", re.IGNORECASE)
 ARRAY_SUFFIXES = (".npy", ".npz")
+LARGE_BYTES = 1 << 30  # tables above this size in total are read by way of the disk
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ def load_files(
         raise UserError(f"File or folder not found: {source}.")
     if source.is_file() and (file_suffix(source) in GRAPH_SUFFIXES or zipfile.is_zipfile(source)):
         return load_graph_file(source, options, fitted)
+    if is_array_folder(source):
+        return load_array_folder(source, options)
     typed = _typed_tables(source, options, fitted) if source.is_dir() and options.nodes is None else None
     if typed is not None:
         return _load_typed(source, typed, options, fitted, needs_edges=needs_edges)
@@ -59,16 +66,41 @@ def load_files(
         raise UserError(f"--knn-graph cannot be used with {source}, which has edges ({files.edges.name}).")
     report = IngestReport()
     report.info(f"Files read: {', '.join(files.names)}.")
-    return dataset_from_tables(
-        read_table(files.nodes, encoding=options.encoding) if files.nodes else None,
-        read_table(files.edges, encoding=options.encoding, edges=True) if files.edges else None,
-        options,
-        features=load_features(files.features) if files.features else None,
-        fitted=fitted,
-        name=source.stem or source.name,
-        names=TableNames((files.nodes or files.features or source).name, (files.edges or source).name),
-        report=report,
-    )
+    with _spilling_if_large(files.nodes, files.edges) as spill:
+        return dataset_from_tables(
+            read_table(files.nodes, encoding=options.encoding, spill=spill) if files.nodes else None,
+            read_table(files.edges, encoding=options.encoding, edges=True, spill=spill) if files.edges else None,
+            options,
+            features=load_features(files.features, spill) if files.features else None,
+            fitted=fitted,
+            name=source.stem or source.name,
+            names=TableNames((files.nodes or files.features or source).name, (files.edges or source).name),
+            report=report,
+            spill=spill,
+        )
+
+
+def source_tables(source: Path, options: ReadOptions) -> list[Path]:
+    """The tables of a source, before they are opened; empty if it is something else."""
+    if not is_file_or_folder(source):
+        return []
+    files = _visible_files(source) if source.is_dir() else [source]
+    tables = [file for file in files if file_suffix(file) in TABLE_SUFFIXES]
+    nodes = _given_node_file(options)
+    return [*tables, nodes] if tables and nodes and nodes not in tables and is_file_or_folder(nodes) else tables
+
+
+def large_table_bytes(*files: Path | None) -> int:
+    """The size of these tables in memory if they are read by way of the disk; 0 for small ones."""
+    size = sum(table_bytes(file) for file in files if file is not None and is_file_or_folder(file))
+    return size if size > LARGE_BYTES else 0
+
+
+def _spilling_if_large(*files: Path | None) -> AbstractContextManager[Spill | None]:
+    if not large_table_bytes(*files):
+        return nullcontext()
+    check_engine()
+    return spilling()
 
 
 def _typed_tables(folder: Path, options: ReadOptions, fitted: Fitted) -> TypedTables | None:
@@ -141,7 +173,8 @@ def _is_edge_table(file: Path, options: ReadOptions) -> bool:
         return True
     if options.knn_graph is not None:  # asked for because there are no edges
         return False
-    return looks_like_edges(read_table(file, encoding=options.encoding, edges=True).slice(0, 1), options)
+    with _spilling_if_large(file) as spill:
+        return looks_like_edges(read_table(file, encoding=options.encoding, edges=True, spill=spill), options)
 
 
 def _files_in_folder(folder: Path, options: ReadOptions) -> SourceFiles:

@@ -18,7 +18,7 @@ from afgrl.methods.sharded import sharded_class
 from afgrl.ops.collectives import Shards
 from afgrl.runs.checkpoints import checkpoint_folder, drop_folders
 from afgrl.runs.folder import HISTORY, Run
-from afgrl.runs.leftovers import remove
+from afgrl.data.leftovers import remove
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import Checkpoints, History, Stopwatch
 from afgrl.train.distributed import Processes

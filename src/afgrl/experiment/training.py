@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from afgrl.config import Settings
-from afgrl.cost.forecast import memory_warning
+from afgrl.cost.disk import check_reading
+from afgrl.cost.forecast import check_disk, memory_warning
 from afgrl.data import Dataset
 from afgrl.data.splits import TRAIN, VALIDATION
 from afgrl.errors import DISK_IS_FULL, Interrupted, UserError
@@ -44,6 +45,7 @@ def fit(
 
     ``with_features=False`` leaves the features in the source. ``message`` receives the ingest report and warnings.
     """
+    check_reading(spec.source, spec.read)
     dataset = spec.load()
     spec, settings = spec.resolved(dataset)
     if spec.evaluation.every and dataset.y is None:
@@ -52,6 +54,7 @@ def fit(
         message(sentence)
     if warning := memory_warning(settings, dataset, device):
         message(warning)
+    check_disk(settings, dataset, out or Path("runs"))
     run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)
     with run.replacing():
         run.save_spec(spec)

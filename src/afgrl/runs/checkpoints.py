@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from afgrl.runs.leftovers import remove
+from afgrl.data.leftovers import remove
 
 NAME, PATTERN = "checkpoint-{}", re.compile(r"checkpoint-(\d+)")
 LAST_FILE = ".metadata"  # PyTorch writes it when all others are complete

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from afgrl.data.leftovers import remove, remove_leftovers, temporary_path
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, save_tables, write_error, write_table
-from afgrl.runs.leftovers import remove, remove_leftovers, temporary_path
-from afgrl.runs.readers import check, read_table, reading
+from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, save_tables, write_error
+from afgrl.runs.readers import check, n_rows, read_row_groups, reading
 
+GROUP_ROWS = 65_536  # of a Parquet file that are written and read at once
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these
 
 
@@ -40,20 +41,21 @@ def check_format(format: str) -> None:
 
 def write_parquet(file: Path, ids: np.ndarray, vectors: np.ndarray) -> None:
     """Columns ``id`` and ``embedding``, a fixed-size list."""
-    write_table(file, pa.table({"id": pa.array(ids), "embedding": vector_column(vectors)}))
+    starts = range(0, max(len(vectors), 1), GROUP_ROWS)
+    write_row_groups(file, ids, (vectors[first : first + GROUP_ROWS] for first in starts))
 
 
-def write_row_groups(file: Path, ids: np.ndarray, groups: Iterable[np.ndarray]) -> None:
-    """The same from groups of rows [any, d], of which only one is in memory at a time."""
-    replace_file(file, lambda path: save_tables(path, _tables(ids, groups)))
+def write_row_groups(file: Path, ids: np.ndarray, blocks: Iterable[np.ndarray]) -> None:
+    """The same from blocks of vectors in the order of the ids: each becomes a row group, so that only one of them is
+    in memory."""
+    replace_file(file, lambda path: save_tables(path, _tables(ids, blocks)))
 
 
-def _tables(ids: np.ndarray, groups: Iterable[np.ndarray]) -> Iterator[pa.Table]:
-    start = 0
-    for vectors in groups:
-        names = pa.array(ids[start : start + len(vectors)])
-        yield pa.table({"id": names, "embedding": vector_column(vectors)})
-        start += len(vectors)
+def _tables(ids: np.ndarray, blocks: Iterable[np.ndarray]) -> Iterator[pa.Table]:
+    names, first = pa.array(ids), 0
+    for block in blocks:
+        yield pa.table({"id": names.slice(first, len(block)), "embedding": vector_column(block)})
+        first += len(block)
 
 
 def vector_column(vectors: np.ndarray) -> pa.Array:
@@ -63,21 +65,31 @@ def vector_column(vectors: np.ndarray) -> pa.Array:
 
 
 def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The ids and the vectors."""
-    table = read_table(file).combine_chunks()
+    """The ids and the vectors, which are in memory once: one row group after the other is read into its place."""
+    n, filled = n_rows(file), 0
+    vectors, ids = np.empty((n, 0), dtype=np.float32), []
+    for table in read_row_groups(file):
+        with reading(file):
+            check(table["id"].null_count == 0, "it has no ids")
+            block = column_vectors(table["embedding"], copied=False)
+            if not filled:
+                vectors = np.empty((n, block.shape[1]), dtype=np.float32)
+            vectors[filled : filled + len(block)] = block
+            filled += len(block)
+            ids.append(table["id"].combine_chunks())
     with reading(file):
-        check(table.num_rows > 0 and table["id"].null_count == 0, "it has no ids")
-        return table["id"].to_numpy(), column_vectors(table["embedding"])
+        check(filled == n > 0, "it has no ids")
+        return pa.chunked_array(ids).to_numpy(), vectors
 
 
-def column_vectors(column: pa.ChunkedArray) -> np.ndarray:
-    """[n, d] from lists of a fixed size; to be used inside ``reading``."""
+def column_vectors(column: pa.ChunkedArray, *, copied: bool = True) -> np.ndarray:
+    """[n, d] from lists of a fixed size, read-only unless ``copied``; to be used inside ``reading``."""
     kind = column.type
     check(pa.types.is_fixed_size_list(kind) and pa.types.is_float32(kind.value_type), f"its vectors are {kind}")
     check(column.null_count == 0, "a vector is missing")
     flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    vectors: np.ndarray = flat.reshape(-1, kind.list_size).copy()  # PyArrow's array is read-only
-    return vectors
+    vectors: np.ndarray = flat.reshape(-1, kind.list_size)
+    return vectors.copy() if copied else vectors
 
 
 def _write_csv(file: Path, ids: np.ndarray, vectors: np.ndarray) -> int:

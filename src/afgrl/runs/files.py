@@ -8,7 +8,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from afgrl.data.leftovers import remove_leftovers, temporary_path
 from afgrl.errors import AfgrlError
-from afgrl.runs.leftovers import remove_leftovers, temporary_path
 
 Write = Callable[[Path], Any]  # writes a file of that name
 CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)  # some network file systems; a folder that is write-only
@@ -98,12 +99,11 @@ def save_table(path: Path, table: pa.Table) -> None:
 
 
 def save_tables(path: Path, tables: Iterable[pa.Table]) -> None:
-    """Tables of equal columns as the row groups of one file."""
-    with open(path, "wb") as file, ExitStack() as stack:
-        writer = None
-        for table in tables:
-            if writer is None:
-                writer = stack.enter_context(pq.ParquetWriter(file, table.schema, write_page_checksum=True))
+    """Tables with the same columns as the row groups of one file."""
+    remaining = iter(tables)
+    first = next(remaining)
+    with open(path, "wb") as file, pq.ParquetWriter(file, first.schema, write_page_checksum=True) as writer:
+        for table in chain([first], remaining):
             writer.write_table(table)
 
 

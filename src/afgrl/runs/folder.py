@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from afgrl.data.dataset import Dataset
+from afgrl.data.leftovers import remove_leftovers
 from afgrl.data.splits import Splits
 from afgrl.errors import Interrupted, UserError
 from afgrl.graph import Graph
@@ -24,7 +25,6 @@ from afgrl.runs import checkpoints, dataset_files, logs, replace, results
 from afgrl.runs.embeddings import read_parquet, write_parquet, write_row_groups
 from afgrl.runs.environment import current_environment
 from afgrl.runs.files import StorageError, replace_file, save_npy, save_npz, save_torch, write_json
-from afgrl.runs.leftovers import remove_leftovers
 from afgrl.runs.readers import check, check_record, n_rows, read_record, reading
 from afgrl.runs.recognition import CONFIG, HEADER, is_run_folder
 from afgrl.runs.spec import RunSpec

@@ -127,6 +127,15 @@ def read_table(file: Path) -> pa.Table:
         return table
 
 
+def read_row_groups(file: Path) -> Iterator[pa.Table]:
+    """The row groups of a Parquet file, one in memory at a time, with the checks of ``read_table``."""
+    with reading(file), open(file, "rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
+        for group in range(parquet.num_row_groups):
+            table = parquet.read_row_group(group)
+            table.validate(full=True)
+            yield table
+
+
 def n_rows(file: Path) -> int:
     with reading(file), open(file, "rb") as opened:
         return int(pq.read_metadata(opened).num_rows)

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from afgrl.runs.leftovers import unfinished
+from afgrl.data.leftovers import unfinished
 from afgrl.runs.replace import holds_old_run
 
 CONFIG = "config.toml"

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from afgrl.data.leftovers import is_folder, is_running, remove, unfinished
 from afgrl.errors import UserError
-from afgrl.runs.leftovers import is_folder, is_running, remove, unfinished
 
 PREVIOUS, MOVING, ASIDE = ".previous", "moving", "aside"
 OwnFiles = Callable[[], list[Path]]  # what afgrl wrote into the folder, now

@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from afgrl.runs.files import replace_file
 from afgrl.runs.readers import check, reading
 
 CHECKSUM = "checksum"
+ALIGNMENT = 8  # bytes
+TYPES = {
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
 
 
 def write_tensors(file: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors and texts about them."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(plain, metadata={**(metadata or {}), CHECKSUM: _checksum(plain)})
-    # Written as bytes: the library would create a file that only its owner may read.
-    replace_file(file, lambda path: path.write_bytes(content))
+    header = _header(plain, {**(metadata or {}), CHECKSUM: _checksum(plain)})
+    replace_file(file, lambda path: _save(path, header, plain))
+
+
+def _save(path: Path, header: bytes, tensors: Mapping[str, Tensor]) -> None:
+    with open(path, "wb") as file:
+        file.write(header)
+        for name in _in_order(tensors):
+            file.write(_bytes(tensors[name]))
+
+
+def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """What precedes the values in the format of safetensors. The library would return all values as a second copy in
+    memory, or create a file that only its owner may read."""
+    entries: dict[str, Any] = {"__metadata__": dict(metadata)}
+    first = 0
+    for name in _in_order(tensors):
+        tensor = tensors[name]
+        last = first + tensor.numel() * tensor.element_size()
+        entries[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [first, last]}
+        first = last
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _in_order(tensors: Mapping[str, Tensor]) -> list[str]:
+    """Wide types first, so that each value is aligned."""
+    return sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
 
 
 def read_tensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -42,5 +78,5 @@ def _checksum(tensors: Mapping[str, Tensor]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         value = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), value)
-        value = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, value)
+        value = zlib.crc32(_bytes(tensor), value)
     return f"{value:08x}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy_format
 
+from afgrl.data.spill import Spill, row_blocks
 from afgrl.data.unpacking import check_zip, file_suffix, is_file_or_folder, short_reason
 from afgrl.errors import UserError
 
@@ -19,18 +21,27 @@ SCIPY_ARRAYS = {"format", "shape", "data"}  # in a file of scipy.sparse.save_npz
 # A sparse matrix of few values may claim any shape, but what is computed per row or column fills the memory.
 PLAUSIBLE_SIZE, MAX_SIZE_PER_VALUE = 1 << 24, 1000
 MAX_HEADER = 10_000  # characters; NumPy's own limit
+MAPPED_BYTES = 64 << 20  # larger .npy files are mapped into memory instead of read
 
 
-def load_features(path: Path) -> Any:
-    """[n, f], a NumPy array or a SciPy sparse matrix."""
+def load_features(path: Path, spill: Spill | None = None) -> Any:
+    """[n, f], a NumPy array or a SciPy sparse matrix. A large .npy file is mapped into memory; if it is not float32, it
+    is converted in ``spill``."""
     if not is_file_or_folder(path):
         raise UserError(f"File not found: {path}.")
-    features = _read_npy_file(path) if file_suffix(path) == ".npy" else _features_in_npz(path)
+    features = read_npy(path) if file_suffix(path) == ".npy" else _features_in_npz(path)
     if features.dtype.kind not in "iufb":
         raise UserError(f"The features in {path} must be numbers, but their type is {features.dtype}.")
     if features.ndim != 2:
         raise UserError(f"The features in {path} must have shape [nodes, features], not {features.shape}.")
+    if spill is not None and isinstance(features, np.ndarray) and not is_plain(features):
+        return spill.array((features[rows] for rows in row_blocks(len(features))), features.shape)
     return features
+
+
+def is_plain(features: np.ndarray) -> bool:
+    """Whether a graph takes these features without a copy."""
+    return features.dtype == np.float32 and features.dtype.isnative and bool(features.flags.c_contiguous)
 
 
 def npz_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]] | None]:
@@ -108,10 +119,16 @@ def _features_in_npz(path: Path) -> Any:
         raise UserError(f"The file {path} contains no features or is damaged: {short_reason(error)}.") from None
 
 
-def _read_npy_file(path: Path) -> np.ndarray:
+def read_npy(path: Path) -> np.ndarray:
+    """The array of a .npy file; a large one is mapped into memory, and writing to it does not change the file."""
     try:
         with open(path, "rb") as file:
-            return read_array(file, os.path.getsize(path))
+            size = os.path.getsize(path)
+            if path.suffix.lower() == ".npy" and size > MAPPED_BYTES:
+                shape, fortran_order, dtype = array_header(file, size)
+                order: Literal["C", "F"] = "F" if fortran_order else "C"
+                return np.memmap(path, dtype, "c", file.tell(), shape, order)
+            return read_array(file, size)
     except (MemoryError, UserError):
         raise
     except Exception as error:  # NumPy raises many types for a damaged header
@@ -129,16 +146,21 @@ def _read_member(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -
         raise UserError(f"The array {name!r} in {path} is damaged: {short_reason(error)}.") from None
 
 
-def read_array(file: IO[bytes], size: int) -> np.ndarray:
-    """An array whose header claims no more than the file has."""
+def array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether columns are contiguous, and type of an array whose header claims no more than the file has."""
     shape, fortran_order, dtype = _read_header(file)
     if dtype.hasobject:
         raise ValueError("it contains Python objects, which are not loaded")
-    count = 1
-    for length in shape:
-        count *= length  # of Python's integers, which do not overflow
+    count = math.prod(shape)  # of Python's integers, which do not overflow
     if min(shape, default=0) < 0 or count * dtype.itemsize > size:
         raise ValueError(f"its header claims {count:,} values, more than the file has")
+    return shape, fortran_order, dtype
+
+
+def read_array(file: IO[bytes], size: int) -> np.ndarray:
+    """The array of an open .npy file of that size."""
+    shape, fortran_order, dtype = array_header(file, size)
+    count = math.prod(shape)
     content = memoryview(bytearray(count * dtype.itemsize))  # writable, unlike bytes, so that no copy is needed
     filled = 0
     while filled < len(content):

@@ -60,7 +60,7 @@ def _load_gnn_benchmark(path: Path, options: ReadOptions) -> Dataset:
     arrays = read_npz(path, WANTED)
     try:
         graph = from_scipy(_csr_matrix(arrays, "adj"), compact_features(_features(arrays)))
-        label = label_column(_checked_labels(arrays["labels"], graph.n)) if "labels" in arrays else {}
+        label = label_column(integer_labels(arrays["labels"], graph.n)) if "labels" in arrays else {}
     except UserError as error:
         raise UserError(f"The file {path} contains no usable graph: {error}") from None
     except DAMAGED as error:
@@ -96,7 +96,8 @@ def _features(arrays: dict[str, np.ndarray]) -> Any:
     return matrix
 
 
-def _checked_labels(labels: np.ndarray, n: int) -> np.ndarray:
+def integer_labels(labels: np.ndarray, n: int) -> np.ndarray:
+    """The class of each node, -1 for none."""
     if labels.shape != (n,):
         raise UserError(f"labels has shape {labels.shape}, but the graph has {n} nodes.")
     if labels.dtype.kind not in "iu" or (n and labels.min() < -1):

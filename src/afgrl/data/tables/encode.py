@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self, get_args
 
@@ -53,6 +53,11 @@ class TableEncoder:
 
     def encode(self, table: pa.Table, report: IngestReport | None = None, where: str = "") -> sp.csr_array:
         """[rows, features] float32. Cells of ``where`` that cannot be read are added to ``report``."""
+        blocks = list(self.blocks(table, report, where))
+        return sp.csr_array(sp.hstack(blocks, format="csr")) if blocks else sp.csr_array((table.num_rows, 0))
+
+    def blocks(self, table: pa.Table, report: IngestReport | None = None, where: str = "") -> Iterator[sp.csr_array]:
+        """The features of each column."""
         present = set(table.column_names)
         missing = next((part.name for part in self.parts if part.name not in present), None)
         if missing is not None:
@@ -60,13 +65,9 @@ class TableEncoder:
                 f"The table has no column {missing!r}, which the model was trained with; its columns: "
                 f"{first_few(table.column_names, 8)}."
             )
-        blocks = [
-            part.encode(table[part.name], report, where)
-            if isinstance(part, NumberColumn)
-            else part.encode(table[part.name])
-            for part in self.parts
-        ]
-        return sp.csr_array(sp.hstack(blocks, format="csr")) if blocks else sp.csr_array((table.num_rows, 0))
+        for part in self.parts:
+            column = table[part.name]
+            yield part.encode(column, report, where) if isinstance(part, NumberColumn) else part.encode(column)
 
     def as_json(self) -> list[dict[str, Any]]:
         return [{"kind": part.kind, **asdict(part)} for part in self.parts]

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.spill import Spill, row_blocks
 from afgrl.data.tables.column_encoders import TextColumn
 from afgrl.data.tables.column_types import choose_column_types
 from afgrl.data.tables.encode import Fitted, TableEncoder
@@ -21,11 +22,13 @@ from afgrl.ops.knn import nearest_neighbors
 from afgrl.ops.sparse.layout import compact_features
 
 MAX_FEATURES = 200_000
+MAX_SPILLED = 2000  # more features are words and categories, which are smaller as a sparse table in memory
 
 
 def encode_columns(
-    columns: pa.Table, n_listed: int, n: int, fitted: Fitted, options: ReadOptions, report: IngestReport, where: str
-) -> tuple[Fitted, sp.csr_array | None]:
+    columns: pa.Table, n_listed: int, n: int, fitted: Fitted, options: ReadOptions, report: IngestReport, where: str,
+    spill: Spill | None = None,
+) -> tuple[Fitted, sp.csr_array | np.ndarray | None]:  # fmt: skip
     """The table encoder, ``fitted`` or fitted on the listed nodes, and the features: [n, f]. Both are None if no column
     becomes a feature; the features are None for ``StructuralFeatures``, which need the edges."""
     table_encoder = fitted or fit_table_encoder(columns.slice(0, n_listed), options, report, where)
@@ -33,7 +36,18 @@ def encode_columns(
         return table_encoder, None
     if not n_listed:  # there is no node table
         return table_encoder, sp.csr_array((n, len(table_encoder.names)))
+    if spill is not None and len(table_encoder.names) <= MAX_SPILLED:
+        return table_encoder, _encode_on_disk(table_encoder, columns, report, where, spill)
     return table_encoder, table_encoder.encode(columns, report, where)
+
+
+def _encode_on_disk(
+    table_encoder: TableEncoder, columns: pa.Table, report: IngestReport, where: str, spill: Spill
+) -> np.ndarray:
+    """The same features, dense and in a file: column after column, then turned into rows."""
+    n, f = columns.num_rows, len(table_encoder.names)
+    by_column = spill.array((block.toarray().T for block in table_encoder.blocks(columns, report, where)), (f, n))
+    return spill.array((by_column[:, rows].T for rows in row_blocks(n)), (n, f))
 
 
 def fit_table_encoder(columns: pa.Table, options: ReadOptions, report: IngestReport, where: str) -> TableEncoder | None:
@@ -50,7 +64,9 @@ def fit_table_encoder(columns: pa.Table, options: ReadOptions, report: IngestRep
     return table_encoder if n_features else None
 
 
-def given_features(features: Any, n_listed: int, n: int, where: str) -> sp.csr_array | np.ndarray:
+def given_features(
+    features: Any, n_listed: int, n: int, where: str, spill: Spill | None = None
+) -> sp.csr_array | np.ndarray:
     """The features of the listed nodes, and zeros for those that occur only in edges: [n, f]."""
     if features.ndim != 2:
         raise UserError(f"The features must have shape [nodes, features], but their shape is {tuple(features.shape)}.")
@@ -58,8 +74,14 @@ def given_features(features: Any, n_listed: int, n: int, where: str) -> sp.csr_a
         raise UserError(f"The features have {features.shape[0]:,} rows, but {where} has {n_listed:,} nodes.")
     if n == n_listed:
         return features
-    zeros = sp.csr_array((n - n_listed, features.shape[1]), dtype=np.float32)
-    return sp.csr_array(sp.vstack([sp.csr_array(features), zeros]))
+    is_sparse = sp.issparse(features)
+    if is_sparse:
+        zeros = sp.csr_array((n - n_listed, features.shape[1]), dtype=np.float32)
+        return sp.csr_array(sp.vstack([sp.csr_array(features), zeros]))
+    empty = np.zeros((n - n_listed, features.shape[1]), dtype=np.float32)
+    if spill is None:
+        return np.concatenate([features.astype(np.float32), empty])
+    return spill.array([*(features[rows] for rows in row_blocks(n_listed)), empty], (n, features.shape[1]))
 
 
 def structural_features(

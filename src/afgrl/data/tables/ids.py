@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.spill import Spill
 from afgrl.data.tables.cells import to_text
 from afgrl.errors import UserError
 
@@ -18,25 +19,38 @@ def row_numbers(n: int) -> pa.ChunkedArray:
 
 def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids as text without surrounding spaces. Integers that a table stores as floats are written as integers."""
+    return text_of_ids(column, integers=holds_integers(column))
+
+
+def holds_integers(column: pa.ChunkedArray) -> bool:
+    """Whether a column has floats, all of which are integers."""
+    if not pa.types.is_floating(column.type):
+        return False
+    column = _roundable(column)
+    return bool(pc.all(pc.equal(pc.round(column), column)).as_py())
+
+
+def text_of_ids(column: pa.ChunkedArray, *, integers: bool) -> pa.ChunkedArray:
+    """The same for some rows of a column; ``integers`` is a property of the whole column."""
+    kind = column.type
     try:
-        return pc.utf8_trim_whitespace(to_text(_whole_numbers(column)))
+        if integers:
+            column = _roundable(column)
+            too_large = pc.greater_equal(pc.abs(column), 2.0**63)  # for int64: written as a float
+            written = to_text(pc.cast(pc.if_else(too_large, 0.0, column), pa.int64()))
+            column = pc.if_else(too_large, to_text(column), written)
+        return pc.utf8_trim_whitespace(to_text(column))
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # lists, undecodable bytes, an unknown time zone
-        raise UserError(f"Ids must be text or numbers, but their column has type {column.type}.") from None
+        raise UserError(f"Ids must be text or numbers, but their column has type {kind}.") from None
 
 
-def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Floats that are all integers, as text; other columns unchanged."""
-    if pa.types.is_float16(column.type):
-        column = pc.cast(column, pa.float32())  # Arrow cannot round float16
-    if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.round(column), column)).as_py():
-        too_large = pc.greater_equal(pc.abs(column), 2.0**63)  # for int64: written as a float
-        integers = to_text(pc.cast(pc.if_else(too_large, 0.0, column), pa.int64()))
-        column = pc.if_else(too_large, to_text(column), integers)
-    return column
+def _roundable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow cannot round float16."""
+    return pc.cast(column, pa.float32()) if pa.types.is_float16(column.type) else column
 
 
 def drop_repeated_rows(
-    table: pa.Table, ids: pa.ChunkedArray, report: IngestReport, where: str
+    table: pa.Table, ids: pa.ChunkedArray, report: IngestReport, where: str, spill: Spill | None = None
 ) -> tuple[pa.Table, pa.ChunkedArray]:
     """Drop rows that repeat an earlier one; two different rows with the same id are an error."""
     codes = ids.combine_chunks().dictionary_encode().indices.to_numpy()
@@ -55,11 +69,13 @@ def drop_repeated_rows(
         )
     report.fixed(f"Repeated rows of {where}, dropped: {len(repeated):,}.")
     keep = pa.array(first_rows)  # sorted, because codes are numbered by first occurrence
-    return table.take(keep), ids.take(keep)
+    if spill is None:
+        return table.take(keep), ids.take(keep)
+    return pa.table({name: spill.column(table[name].take(keep)) for name in table.column_names}), ids.take(keep)
 
 
 def ids_as_array(ids: pa.Array) -> np.ndarray:
     """[n] int64 if every id is written as an integer without leading zeros, else text."""
-    text = np.asarray(ids.to_pylist(), dtype=object)
-    integers = pc.all(pc.match_substring_regex(ids, r"^(0|-?[1-9]\d{0,17})$")).as_py()
-    return text.astype(np.int64) if integers and len(text) else text
+    if len(ids) and pc.all(pc.match_substring_regex(ids, r"^(0|-?[1-9]\d{0,17})$")).as_py():
+        return np.array(pc.cast(ids, pa.int64()))
+    return np.asarray(ids.to_pylist(), dtype=object)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport, first_few
+from afgrl.data.spill import Spill
 from afgrl.data.tables.cells import is_text_type, to_text, trimmed_text
 from afgrl.data.tables.options import ReadOptions
 
@@ -37,10 +38,11 @@ def without_missing_words(column: pa.ChunkedArray, words: Collection[str]) -> pa
 
 
 def mark_missing_cells(
-    table: pa.Table, options: ReadOptions, report: IngestReport, where: str, *, known: Mapping[str, Collection[str]]
-) -> pa.Table:
+    table: pa.Table, options: ReadOptions, report: IngestReport, where: str, *, known: Mapping[str, Collection[str]],
+    spill: Spill | None = None,
+) -> pa.Table:  # fmt: skip
     """The table with null for words that mean a missing value, and what was found in the report. ``known`` are values
-    of columns that an earlier table had, which therefore are values."""
+    of columns that an earlier table had, which therefore are values. Changed columns are stored in ``spill``."""
     words = missing_words(options)
     codes = [] if CODE in options.na_values or CODE not in words else _columns_of_codes(table)
     if codes:
@@ -50,10 +52,12 @@ def mark_missing_cells(
         )
     marked, found = {}, dict[str, int]()
     for name in table.column_names:
-        kept = {*known.get(name, ()), *([CODE] if name in codes else [])}
-        marked[name] = without_missing_words(table[name], [word for word in words if word not in kept])
-        for word, count in _words_lost(table[name], marked[name]).items():
+        column, kept = table[name], {*known.get(name, ()), *([CODE] if name in codes else [])}
+        marked[name] = without_missing_words(column, [word for word in words if word not in kept])
+        for word, count in _words_lost(column, marked[name]).items():
             found[word] = found.get(word, 0) + count
+        if spill is not None and marked[name] is not column:
+            marked[name] = spill.column(marked[name])
     if found:
         shown = ", ".join(f"{word!r} ({count:,})" for word, count in sorted(found.items()))
         rule = "--na-values adds words, --no-default-na keeps NA and the like"
@@ -65,9 +69,9 @@ def _columns_of_codes(table: pa.Table) -> list[str]:
     """The columns in which NA is a code. None, if NA also occurs in a column of another kind: then it is how the
     table writes a missing value."""
     names = [name for name in table.column_names if is_text_type(table[name].type)]
-    values = {name: trimmed_text(table[name]).drop_null().unique() for name in names}
-    with_code = [name for name in names if pc.any(pc.equal(values[name], CODE)).as_py()]
-    return with_code if all(_are_codes(values[name]) for name in with_code) else []
+    with_code = [name for name in names if pc.any(pc.equal(trimmed_text(table[name]), CODE)).as_py()]
+    values = (trimmed_text(table[name]).drop_null().unique() for name in with_code)  # one column in memory at a time
+    return with_code if all(map(_are_codes, values)) else []
 
 
 def _are_codes(values: pa.Array) -> bool:

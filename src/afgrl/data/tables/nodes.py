@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.spill import Spill
 from afgrl.data.tables.column_encoders import CategoryColumn
 from afgrl.data.tables.column_names import is_unnamed
 from afgrl.data.tables.display_name import display_name_column
@@ -44,7 +45,7 @@ class NodeTable:
 
 def read_nodes(
     table: pa.Table | None, id_column: str | None, features: Any, options: ReadOptions, report: IngestReport,
-    where: str, fitted: Fitted = None,
+    where: str, fitted: Fitted = None, spill: Spill | None = None,
 ) -> NodeTable:  # fmt: skip
     """Without a table, the rows of ``features`` are the nodes; without an id column, row numbers are the ids."""
     if table is None:
@@ -53,8 +54,8 @@ def read_nodes(
     if unnamed:
         report.info(f"Ignored a column of {where} without a name, probably the index of a DataFrame.")
         table = table.drop_columns(unnamed)
-    table, ids = _split_ids(table, id_column, report, where)
-    columns = mark_missing_cells(table, options, report, where, known=_known_values(fitted))
+    table, ids = _split_ids(table, id_column, report, where, spill)
+    columns = mark_missing_cells(table, options, report, where, known=_known_values(fitted), spill=spill)
     columns = columns.rename_columns(["id (column)" if name == "id" else name for name in columns.column_names])
     label = label_column(columns, options, report, where)
     name = display_name_column(columns, id_column, ids, options, report, where, label=label)
@@ -62,7 +63,7 @@ def read_nodes(
 
 
 def _split_ids(
-    table: pa.Table, id_column: str | None, report: IngestReport, where: str
+    table: pa.Table, id_column: str | None, report: IngestReport, where: str, spill: Spill | None
 ) -> tuple[pa.Table, pa.ChunkedArray]:
     """The other columns, and the ids as text."""
     if id_column is None:
@@ -74,7 +75,7 @@ def _split_ids(
             f"Rows of {where} without an id in column {id_column!r}: {ids.null_count:,}, first row {first}; choose "
             "another column with --id, or --id none to number the rows."
         )
-    return drop_repeated_rows(table.drop_columns([id_column]), ids, report, where)
+    return drop_repeated_rows(table.drop_columns([id_column]), ids, report, where, spill)
 
 
 def _known_values(fitted: Fitted) -> dict[str, list[str]]:

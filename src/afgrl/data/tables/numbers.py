@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.spill import row_blocks
 from afgrl.data.tables.cells import is_date_type, is_number_type, is_text_type, trimmed_text
 
 MIN_SHARE = 0.95  # of the filled cells must match a format for the column to be read as numbers
@@ -29,14 +30,19 @@ def detect_format(column: pa.ChunkedArray) -> tuple[NumberFormat, float]:
     """The format that most cells match, and the share of the filled cells that match it."""
     if not is_text_type(column.type):
         return "number", float(is_number_type(column.type))
-    text = trimmed_text(column)
     filled = max(len(column) - column.null_count, 1)
     shares: dict[NumberFormat, float] = {}
     for number_format, pattern in PATTERNS.items():
-        shares[number_format] = (pc.sum(pc.match_substring_regex(text, pattern)).as_py() or 0) / filled
+        shares[number_format] = _n_matches(column, pattern) / filled
         if shares[number_format] >= MIN_SHARE:
             break
     return max(shares.items(), key=lambda item: item[1])
+
+
+def _n_matches(column: pa.ChunkedArray, pattern: str) -> int:
+    """How many cells match, counted block by block: a column may be larger than the memory."""
+    blocks = (column.slice(rows.start, rows.stop - rows.start) for rows in row_blocks(len(column)))
+    return sum(pc.sum(pc.match_substring_regex(trimmed_text(block), pattern)).as_py() or 0 for block in blocks)
 
 
 def to_numbers(column: pa.ChunkedArray, number_format: NumberFormat = "number") -> np.ndarray:

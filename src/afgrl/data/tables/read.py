@@ -7,19 +7,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from afgrl.data.spill import BLOCK_ROWS, Spill
 from afgrl.data.tables.csv_file import CSV_SUFFIXES, read_csv_file
 from afgrl.data.tables.csv_format import check_column_names
-from afgrl.data.unpacking import check_unpacked_size, file_suffix, is_file_or_folder, short_reason
+from afgrl.data.unpacking import check_unpacked_size, file_suffix, is_file_or_folder, open_unpacked, short_reason
 from afgrl.errors import UserError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CELL_BYTES = 4  # at least, once read
+PACKED = 5  # times smaller, about, is a table that gzip packed
 TABLE_SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES)
 
 
-def read_table(path: Path, *, encoding: str | None = None, edges: bool = False) -> pa.Table:
+def read_table(path: Path, *, encoding: str | None = None, edges: bool = False, spill: Spill | None = None) -> pa.Table:
     """The table in a file. Cells of CSV files stay text, so that an id such as 007 keeps its zeros; empty cells are
-    null. With ``edges``, the file may be an edge list: no header, comments, spaces between columns."""
+    null. With ``edges``, the file may be an edge list: no header, comments, spaces between columns. With ``spill``, the
+    cells are there instead of in memory."""
     if not is_file_or_folder(path):
         raise UserError(f"File not found: {path}.")
     if path.is_dir():
@@ -27,18 +30,41 @@ def read_table(path: Path, *, encoding: str | None = None, edges: bool = False) 
     if path.stat().st_size == 0:
         raise UserError(f"The file {path} is empty.")
     is_parquet = file_suffix(path) in PARQUET_SUFFIXES
-    table = _read_parquet(path) if is_parquet else read_csv_file(path, encoding, edges=edges)
+    table = _read_parquet(path, spill) if is_parquet else read_csv_file(path, encoding, edges=edges, spill=spill)
     if table.num_rows == 0:
         raise UserError(f"The file {path} has a header but no rows.")
     return table
 
 
-def _read_parquet(path: Path) -> pa.Table:
+def table_bytes(path: Path) -> int:
+    """About the size of a table in memory: that of a text file, or what a Parquet file says; 0 if it says nothing."""
+    if file_suffix(path) not in PARQUET_SUFFIXES:
+        return path.stat().st_size * (PACKED if path.suffix.lower() == ".gz" else 1)
+    try:
+        with pq.ParquetFile(path) as file:
+            groups = (file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
+            return sum(groups)
+    except Exception:  # a damaged file is refused when it is read
+        return 0
+
+
+def table_rows(path: Path) -> int:
+    """About how many rows a table has: what a Parquet file says, or from the length of the first lines."""
+    if file_suffix(path) in PARQUET_SUFFIXES:
+        with pq.ParquetFile(path) as file:
+            return int(file.metadata.num_rows)
+    with open_unpacked(path) as text:
+        head = text.read(1 << 20)
+    return table_bytes(path) * max(head.count(b"\n"), 1) // max(len(head), 1)
+
+
+def _read_parquet(path: Path, spill: Spill | None) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:  # run-length encoding stores billions of equal cells in a few bytes
             cells = file.metadata.num_rows * file.metadata.num_columns
-        check_unpacked_size(path, CELL_BYTES * cells, path.stat().st_size)
-        table = pq.read_table(path)
+            check_unpacked_size(path, CELL_BYTES * cells, path.stat().st_size)
+            table = None if spill is None else spill.table(file.schema_arrow, file.iter_batches(BLOCK_ROWS))
+        table = pq.read_table(path) if table is None else table
     except (MemoryError, UserError):
         raise
     except Exception as error:  # Arrow raises many types for a damaged file

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from afgrl.data.spill import Spill
 from afgrl.data.tables.cells import is_text_type, trimmed_text
 from afgrl.data.tables.numbers import MIN_SHARE, PATTERNS, NumberFormat, detect_format, to_numbers, without_separators
 
@@ -18,11 +19,15 @@ WITH_TIME, WITH_ZONE = r"[T ]\d{2}:", r"(Z|[+-]\d{2}:?\d{2})$"
 MICROSECONDS = 1_000_000
 
 
-def with_types(table: pa.Table, *, keep: Collection[str]) -> pa.Table:
+def with_types(table: pa.Table, *, keep: Collection[str], spill: Spill | None = None) -> pa.Table:
     """The table with text of numbers, dates and booleans as such. Cells of another format are null, as they are for the
-    features. The columns in ``keep`` stay as they are."""
-    columns = {name: table[name] for name in table.column_names}
-    typed = {name: column if name in keep else typed_column(column) for name, column in columns.items()}
+    features. The columns in ``keep`` stay as they are; changed ones are stored in ``spill``."""
+    typed = {}
+    for name in table.column_names:
+        column = table[name]
+        typed[name] = column if name in keep else typed_column(column)
+        if spill is not None and typed[name] is not column:
+            typed[name] = spill.column(typed[name])
     return pa.table(typed)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+import warnings
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ from torch import Tensor
 
 from afgrl.csr import csr_from_scipy
 from afgrl.errors import UserError
+from afgrl.graph.sorted_edges import edge_keys, edges_of, reversed_keys, sort_unique, summed_weights
 from afgrl.notebook import NodePlot, plot_graph
 
 MAX_NODES = 3_000_000_000  # source * n + target must fit an int64 with room to spare
+CHECKED_VALUES = 1 << 24  # features that are checked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +92,11 @@ class Graph:
         return (int(mixed.sum()) ^ self.n) & (2**63 - 1)
 
     def to(self, device: torch.device | str) -> Graph:
-        weight = None if self.edge_weight is None else self.edge_weight.to(device)
-        return replace(self, x=self.x.to(device), edge_index=self.edge_index.to(device), edge_weight=weight)
+        moved = copy(self)  # its values were checked
+        object.__setattr__(moved, "x", self.x.to(device))
+        object.__setattr__(moved, "edge_index", self.edge_index.to(device))
+        object.__setattr__(moved, "edge_weight", None if self.edge_weight is None else self.edge_weight.to(device))
+        return moved
 
     def plot(self, *, color: Any = None, max_nodes: int = 300) -> NodePlot:
         """A picture of nodes and edges for notebooks, whose selection is its ``selected_ids``; of a larger graph, it
@@ -121,7 +128,7 @@ def _checked_features(x: Any) -> Tensor:
         x = csr_from_scipy(x)
     elif not isinstance(x, Tensor):
         try:
-            x = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+            x = _tensor_of(np.ascontiguousarray(x, dtype=np.float32))
         except (TypeError, ValueError) as error:
             raise UserError(f"The features must be numbers: {error}.") from None
     elif x.layout == torch.sparse_coo:
@@ -136,64 +143,73 @@ def _checked_features(x: Any) -> Tensor:
         raise UserError("The graph has no features: x has no columns.")
     x = x.detach().to(torch.float32)
     values = x.values() if x.layout == torch.sparse_csr else x
-    if not bool(torch.isfinite(values).all()):
-        bad = int((~torch.isfinite(values)).sum())
-        where = "" if x.layout == torch.sparse_csr else f", first in row {_first_bad_row(x)}"
-        raise UserError(f"The features contain {bad} NaN or infinite value(s){where}.")
+    bad = [(first, ~torch.isfinite(part)) for first, part in _parts(values) if not bool(torch.isfinite(part).all())]
+    if bad:
+        count = sum(int(part.sum()) for _, part in bad)
+        first, part = bad[0]
+        row = first + int(part.any(dim=-1).nonzero()[0]) if part.ndim == 2 else 0
+        where = "" if x.layout == torch.sparse_csr else f", first in row {row}"
+        raise UserError(f"The features contain {count} NaN or infinite value(s){where}.")
     return x
 
 
-def _first_bad_row(x: Tensor) -> int:
-    return int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+def _tensor_of(values: np.ndarray) -> Tensor:
+    """Shares the memory, also that of a file which is mapped for reading: nothing writes to features."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(values)
+
+
+def _parts(values: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """The first row and the rows of parts that are small enough for copies of them."""
+    rows = max(CHECKED_VALUES // (values.shape[1] if values.ndim == 2 else 1), 1)
+    for first in range(0, len(values), rows):
+        yield first, values[first : first + rows]
 
 
 def _checked_edges(edge_index: Any, weight: Any, n: int, *, directed: bool) -> tuple[Tensor, Tensor | None]:
-    edges = torch.as_tensor(edge_index)
+    """On the CPU: the same bits for every device, and when a graph is rebuilt from this one."""
+    edges = _tensor_of(edge_index) if isinstance(edge_index, np.ndarray) else torch.as_tensor(edge_index).cpu()
     if edges.numel() == 0:
         return torch.empty(2, 0, dtype=torch.int64), None
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise UserError(f"The edges must have shape [2, e], but their shape is {tuple(edges.shape)}.")
     if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
         raise UserError(f"The edges must be integers, but their type is {edges.dtype}.")
-    edges = edges.to(torch.int64)
-    low, high = int(edges.min()), int(edges.max())
+    ends = edges.numpy()  # PyTorch cannot compare unsigned integers
+    low, high = int(ends.min()), int(ends.max())
     if low < 0 or high >= n:
         raise UserError(f"An edge refers to node {low if low < 0 else high}, but the nodes are 0 to {n - 1}.")
     if n > MAX_NODES:
         raise UserError(f"The graph has {n:,} nodes; at most {MAX_NODES:,} are possible.")
-    no_loop = edges[0] != edges[1]
-    weight = None if weight is None else _checked_weights(weight, edges.shape[1])[no_loop.cpu()]
-    edges = edges[:, no_loop]
-    if weight is not None:  # before symmetrizing: a missing direction would make equal weights differ
-        edges, weight = _summed(edges, weight, n)
-    if not directed:
-        edges = torch.cat([edges, edges.flip(0)], dim=1)
-        weight = None if weight is None else torch.cat([weight, weight]) / 2
-    edges, weight = _summed(edges, weight, n)
-    return edges, None if weight is None else weight.to(torch.float32)
+    if weight is not None:
+        weight = _checked_weights(weight, edges.shape[1])
+        keys, total = _summed(edge_keys(ends, n, undirected=False), weight[ends[0] != ends[1]])
+        if total is not None and not directed:
+            # Equal weights are found before this: a missing direction, which counts as 0, would make them differ.
+            keys, total = _summed(np.concatenate([keys, reversed_keys(keys, n)]), np.tile(total / 2, 2))
+        if total is not None:
+            return torch.from_numpy(edges_of(keys, n, both_directions=False)), torch.from_numpy(total).float()
+    keys = sort_unique(edge_keys(ends, n, undirected=not directed))
+    return torch.from_numpy(edges_of(keys, n, both_directions=not directed)), None
 
 
-def _summed(edges: Tensor, weight: Tensor | None, n: int) -> tuple[Tensor, Tensor | None]:
-    """Each edge once, sorted, with the sum of its weights; None if all sums are equal."""
-    keys = edges[0] * n + edges[1]
-    if weight is None:
-        keys = torch.unique(keys, sorted=True)
-        return torch.stack([keys // n, keys % n]), None
-    # On the CPU in double precision: the same bits on every device, and when a graph is rebuilt from this one.
-    keys, place = torch.unique(keys.cpu(), sorted=True, return_inverse=True)
-    total = torch.zeros(len(keys), dtype=torch.float64).index_add_(0, place, weight)
-    single = total.to(torch.float32)  # in single precision .1 + .2 equals .3
-    return torch.stack([keys // n, keys % n]), None if bool((single == single[:1]).all()) else total
+def _summed(keys: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Each key once, sorted, with the sum of its weights in double precision; None if all sums are equal."""
+    unique = sort_unique(keys.copy())
+    total = summed_weights(unique, keys, weight)
+    single = total.astype(np.float32)  # in single precision .1 + .2 equals .3
+    return unique, None if bool((single == single[:1]).all()) else total
 
 
-def _checked_weights(weight: Any, n_edges: int) -> Tensor:
-    """[e] float64 on the CPU."""
+def _checked_weights(weight: Any, n_edges: int) -> np.ndarray:
+    """[e] float64."""
     values = torch.as_tensor(weight).detach().cpu().to(torch.float32)
     if values.shape != (n_edges,):
         raise UserError(f"There are {n_edges} edges, but the edge weights have shape {tuple(values.shape)}.")
     if not bool((torch.isfinite(values) & (values > 0)).all()):
         raise UserError("Edge weights must be finite and above 0.")
-    return values.to(torch.float64)
+    return values.to(torch.float64).numpy()
 
 
 def as_text(ids: Any) -> np.ndarray:
@@ -218,7 +234,7 @@ def _checked_ids(ids: Any, n: int) -> np.ndarray:
     names: np.ndarray = np.asarray(given) if whole else as_text(given)
     if names.shape != (n,):
         raise UserError(f"There are {n} nodes but {names.shape[0]} ids.")
-    if len(np.unique(names)) != n:
+    if len(np.unique(names) if whole else set(names.tolist())) != n:
         values, counts = np.unique(names, return_counts=True)
         raise UserError(f"The id {values[counts.argmax()]!r} occurs {counts.max()} times; ids must be unique.")
     return names

@@ -1,0 +1,113 @@
+"""Disk space of a run and of reading large tables, and the memory that reading them takes."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from afgrl.config import Settings
+from afgrl.cost.limits import FLOAT, NARROWEST, least_memory
+from afgrl.cost.machine import free_memory
+from afgrl.data import Dataset
+from afgrl.data.benchmarks.cache import cache_folder
+from afgrl.data.files import large_table_bytes, source_tables
+from afgrl.data.tables.numbering import ENGINE_MEMORY
+from afgrl.data.tables.options import ReadOptions
+from afgrl.data.tables.read import table_rows
+from afgrl.data.unpacking import home_expanded
+from afgrl.errors import UserError
+from afgrl.methods import Method
+from afgrl.runs.dataset_files import MAX_FEATURE_BYTES
+from afgrl.runs.graph_file import feature_arrays
+
+GIB = 1 << 30
+# Measured by `python -m benchmarks.large_tables` (results/large-tables.md), rounded up.
+TEMPORARY = 5  # times the size of the tables: cells as text, with their types, and twice the features
+ROW_MEMORY = 120  # bytes of a row: an edge in both directions while it is sorted, or an id as text
+HELD = 24  # bytes of a row while DuckDB works: the positions of both ends and a weight, or an id
+
+
+@dataclass(frozen=True)
+class ReadingNeeds:
+    """What it takes to read tables that are larger than ``LARGE_BYTES``."""
+
+    memory_bytes: int
+    disk_bytes: int
+
+
+def reading_needs(source: str | Path, options: ReadOptions = ReadOptions()) -> ReadingNeeds | None:
+    """None for a source that is no large table."""
+    files = source_tables(home_expanded(source), options)
+    size = large_table_bytes(*files)
+    if not size:
+        return None
+    rows = sum(table_rows(file) for file in files)
+    # DuckDB has finished when the graph is built.
+    memory = max(min(ENGINE_MEMORY, size) + HELD * rows, ROW_MEMORY * rows)
+    return ReadingNeeds(memory, TEMPORARY * size)
+
+
+def check_reading(source: str | Path, options: ReadOptions = ReadOptions()) -> ReadingNeeds | None:
+    """The needs, or ``UserError`` if there is less memory or disk space."""
+    needs = reading_needs(source, options)
+    if needs is None:
+        return None
+    memory, disk = free_memory("cpu"), free_disk(cache_folder())
+    if needs.memory_bytes > memory:
+        raise UserError(
+            f"Reading {str(source)!r} needs about {needs.memory_bytes / GIB:.1f} GiB of memory, and {memory / GIB:.1f} "
+            "GiB are free; use a smaller part of the edges."
+        )
+    if needs.disk_bytes > disk:
+        raise UserError(
+            f"Reading {str(source)!r} needs about {needs.disk_bytes / GIB:.1f} GiB for temporary files, and "
+            f"{disk / GIB:.1f} GiB are free in {cache_folder()}; set AFGRL_CACHE to a folder on a larger disk, or use "
+            "fewer columns."
+        )
+    return needs
+
+
+def run_disk(method: type[Method], settings: Settings, dataset: Dataset) -> int:
+    """About the bytes of a complete run folder: the dataset, the vectors, the weights and the checkpoint."""
+    vectors = FLOAT * dataset.graph.n * getattr(settings, "n_components", 0)
+    # The checkpoint has what training has in memory besides gradients, and the model is part of it again.
+    return int(_dataset_disk(dataset) + vectors + 1.5 * max(least_memory(method, settings, dataset.graph) - vectors, 0))
+
+
+def check_run_disk(method: type[Method], settings: Settings, dataset: Dataset, folder: Path) -> None:
+    """Raise ``UserError`` if the disk of the run folder has less space than the run needs."""
+    free, needed = free_disk(folder), run_disk(method, settings, dataset)
+    if needed <= free:
+        return
+    fitting = _narrower(method, settings, dataset, free)
+    advice = "choose a folder on a larger disk with --out"
+    if fitting:
+        advice = f"--set n_components={fitting} would fit, or {advice}"
+    raise UserError(
+        f"The run needs about {needed / GIB:.1f} GiB on the disk of {str(folder)!r}, and {free / GIB:.1f} GiB are "
+        f"free; {advice}."
+    )
+
+
+def free_disk(folder: Path) -> int:
+    """Free bytes on the disk of a folder that may not exist yet."""
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.is_dir())
+    return shutil.disk_usage(existing).free
+
+
+def _narrower(method: type[Method], settings: Settings, dataset: Dataset, free: int) -> int | None:
+    width = getattr(settings, "n_components", 0) // 2
+    while width >= NARROWEST:
+        if run_disk(method, settings.model_copy(update={"n_components": width}), dataset) <= free:
+            return int(width)
+        width //= 2
+    return None
+
+
+def _dataset_disk(dataset: Dataset) -> int:
+    graph = dataset.graph
+    features = sum(part.numel() * part.element_size() for part in feature_arrays(graph.x).values())
+    edges = graph.edge_index.shape[1] * (2 * FLOAT + (FLOAT if graph.edge_weight is not None else 0))
+    columns = dataset.ingested.columns.nbytes if dataset.ingested else 8 * graph.n
+    return edges + int(columns) + (features if features <= MAX_FEATURE_BYTES else 0)
