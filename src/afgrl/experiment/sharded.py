@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from afgrl.config import Settings
 from afgrl.data import Dataset
+from afgrl.data.leftovers import remove
 from afgrl.errors import Interrupted, UserError
 from afgrl.experiment.model import complete_settings, describe_model
 from afgrl.experiment.training import Display, resume_command
@@ -18,7 +19,6 @@ from afgrl.methods.sharded import sharded_class
 from afgrl.ops.collectives import Shards
 from afgrl.runs.checkpoints import checkpoint_folder, drop_folders
 from afgrl.runs.folder import HISTORY, Run
-from afgrl.data.leftovers import remove
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import Checkpoints, History, Stopwatch
 from afgrl.train.distributed import Processes
