@@ -51,11 +51,15 @@ function criterionChart(run) {
 
 function renderCard(run, cluster) {
   const { edges = { total: 0 } } = cluster;
-  const features = (cluster.features ?? []).slice(0, MAX_CARD_FEATURES).map((feature) => [feature.name, ...meanTexts(feature)]);
+  const features = (cluster.features ?? []).slice(0, MAX_CARD_FEATURES).map((feature) => [
+    make("span", {}, breakable(feature.name)),
+    ...meanTexts(feature),
+  ]);
   const nodes = (cluster.closest ?? [])
     .slice(0, MAX_CARD_NODES)
     .map((id) => button(truncate(labelOfId([run], String(id)), 60), { class: "chip" }, () => chooseNode(String(id))));
   const showLabel = `Show cluster ${cluster.cluster} in the projection`;
+  const tableName = `What distinguishes cluster ${cluster.cluster}`;
   const inside = edges.total ? `, ${formatCount(edges.inside)} of ${plural(edges.total, "edge")} inside` : "";
   const mark = groupMark(clusterColumn(run)?.values.indexOf(String(cluster.cluster)) ?? 0);
   return make(
@@ -65,11 +69,11 @@ function renderCard(run, cluster) {
       "h3",
       {},
       colorDot(mark.color, mark.marker),
-      make("span", {}, cluster.name ?? `Cluster ${cluster.cluster}`),
+      make("span", {}, breakable(cluster.name ?? `Cluster ${cluster.cluster}`)),
       button("Show", { class: "link", "aria-label": showLabel }, () => isolateCluster(run, String(cluster.cluster))),
     ),
     make("p", { class: "note" }, `Cluster ${cluster.cluster}: ${plural(cluster.size, "node")}${inside}.`),
-    features.length ? table(["", "here", "elsewhere"], features, (index) => index > 0) : null,
+    features.length ? table(tableName, ["", "here", "elsewhere"], features, (index) => index > 0) : null,
     nodes.length ? make("p", { class: "chips" }, make("span", { class: "note" }, "Central nodes: "), nodes) : null,
   );
 }

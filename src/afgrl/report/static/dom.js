@@ -31,17 +31,24 @@ function colorDot(color, marker = "circle") {
   return dot;
 }
 
-// A table of strings and elements; `headings` can be null. Columns for which `isNumeric(index)` are right-aligned.
-function table(headings, rows, isNumeric = () => false) {
+// The text with places where a line can break: after the separators of a name like od280/od315_of_diluted_wines.
+function breakable(text) {
+  return text.split(/(?<=[_/.\-])(?=[^\s\d])/).flatMap((part, index) => (index ? [make("wbr"), part] : [part]));
+}
+
+// A table of strings and elements; `headings` can be null, `name` is for screen readers. Columns for which
+// `isNumeric(index)` are right-aligned.
+function table(name, headings, rows, isNumeric = () => false) {
   const cell = (tag) => (content, index) =>
     make(tag, { class: isNumeric(index) ? "number" : null, scope: tag === "th" ? "col" : null }, content ?? "–");
+  const heading = (text, index) => (text === "" ? make("td") : cell("th")(text, index)); // no heading is no empty one
   return make(
     "div",
     { class: "wide" },
     make(
       "table",
-      {},
-      headings && make("thead", {}, make("tr", {}, headings.map(cell("th")))),
+      { "aria-label": name },
+      headings && make("thead", {}, make("tr", {}, headings.map(heading))),
       make(
         "tbody",
         {},
@@ -70,6 +77,11 @@ function truncate(text, maxLength = 60) {
 
 function plural(number, word) {
   return `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
+}
+
+// Says a sentence to users of screen readers.
+function announce(sentence) {
+  byId("announcement").textContent = sentence;
 }
 
 // An empty sentence hides the error.

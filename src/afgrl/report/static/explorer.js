@@ -40,7 +40,7 @@ function filterPanel(run) {
     make(
       "details",
       { class: "filter" },
-      make("summary", {}, truncate(column.name, 40)),
+      make("summary", {}, breakable(truncate(column.name, 40))),
       column.kind === "number" ? rangeFilter(column, setFilter) : valueFilter(run, column, setFilter),
     );
   return make(
@@ -104,7 +104,7 @@ function valueFilter(run, column, setFilter) {
   const nUnlisted = values.length + rarer - MAX_LISTED_VALUES;
   return make(
     "div",
-    { class: "choices" },
+    { class: "choices", role: "group", "aria-label": column.name },
     values.slice(0, MAX_LISTED_VALUES).map((value, code) => choice(groupLabel(run, column, value), code)),
     missing ? choice("no value", missingCode) : null,
     nUnlisted > 0 ? make("p", { class: "note" }, `${formatCount(nUnlisted)} rarer values are not listed.`) : null,

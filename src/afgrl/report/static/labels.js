@@ -3,7 +3,11 @@
 // cover another one is left out until there is room, so zooming in shows more.
 
 const MAX_GROUP_NAME = 90; // characters
-const LARGE_GROUP = 100; // nodes; the name of a smaller group would hide it, so it is next to it
+const MAX_COUNTED_POINTS = 3000; // by the search for places that cover few points; of more, every second, third … one
+const PIXELS_PER_POINT = 3; // by how much farther from its group a text may be to cover one point less
+// Where a name can be, in widths and heights of the text from its group's center; then where the id of a node can be.
+const NAME_SHIFTS = [0, -1, 1, -1.6, 1.6].flatMap((down) => [0, -0.5, 0.5].map((across) => [across, down]));
+const ID_SHIFTS = [[0, 0.9], [0, -0.9], [0.8, 0], [-0.8, 0]];
 const TEXT_MARGIN = 4; // pixels between two texts
 
 function clusterColumn(run) {
@@ -40,11 +44,12 @@ function mapTexts(plot) {
   for (const row of shown) rowsOf[column.codes[row]]?.push(row);
   const groups = rowsOf.map((rows, code) => ({ rows, code })).filter(({ rows }) => rows.length);
   groups.sort((a, b) => b.rows.length - a.rows.length);
-  const names = groups.map(({ rows, code }) => ({
-    at: centerRow(run, rows),
-    shifts: rows.length < LARGE_GROUP ? [-1, 1, 0, -2, 2] : [0, -1, 1, -2, 2], // in heights of the text
-    element: make("span", { class: "group-name" }, groupText(groupLabel(run, column, column.values[code]))),
-  }));
+  const names = groups.map(({ rows, code }) => {
+    const element = make("span", { class: "group-name" }, breakable(groupText(groupLabel(run, column, column.values[code]))));
+    // The color tells which of two groups near a name it belongs to.
+    if (column.name === page.color) element.style.borderColor = page.coloring.colors[page.coloring.bins[run.index][rows[0]]];
+    return { at: centerRow(run, rows), shifts: NAME_SHIFTS, element };
+  });
   return [...names, ...centralNodes(run, new Set(shown))];
 }
 
@@ -73,7 +78,7 @@ function centralNodes(run, shown) {
     const row = rowOf(run, id);
     if (row === undefined || !shown.has(row)) return [];
     const element = make("span", { class: "central-node" }, truncate(nodeTag(run, row), 24));
-    return [{ at: row, shifts: [0.9, -0.9], element }];
+    return [{ at: row, shifts: ID_SHIFTS, element }];
   });
 }
 
@@ -87,23 +92,23 @@ function showMapTexts(plot) {
   placeTexts(plot);
 }
 
-// Places the texts in order: a name at the center of its group, or above or below it; the id of a node next to its point.
-// A text that would leave the map or cover an earlier one everywhere is hidden.
+// Places the texts in order, each where it covers few points and is near what it names. A text that would leave the map
+// or cover an earlier one everywhere is hidden.
 function placeTexts(plot) {
   if (!plot.drawn) return;
   const { x, y } = currentView(plot);
   const { clientWidth, clientHeight } = plot.textLayer;
-  const placed = chosenBox(plot);
-  for (const { at, element, width, height, shifts } of plot.texts) {
-    const across = (clientWidth * (plot.run.x[at] - x[0])) / (x[1] - x[0]);
-    const down = (clientHeight * (y[1] - plot.run.y[at])) / (y[1] - y[0]);
-    const isInView = across >= 0 && across <= clientWidth && down >= 0 && down <= clientHeight;
-    const left = Math.min(Math.max(across - width / 2, 2), clientWidth - width - 2);
-    const boxes = shifts.map((shift) => {
-      const top = Math.min(Math.max(down - height / 2 + shift * height, 2), clientHeight - height - 2);
-      return { left, top, right: left + width + TEXT_MARGIN, bottom: top + height + TEXT_MARGIN };
-    });
-    const box = isInView ? boxes.find((candidate) => !placed.some((other) => overlap(candidate, other))) : undefined;
+  const placed = chosenBoxes(plot);
+  const acrossOf = (row) => (clientWidth * (plot.run.x[row] - x[0])) / (x[1] - x[0]);
+  const downOf = (row) => (clientHeight * (y[1] - plot.run.y[row])) / (y[1] - y[0]);
+  const step = Math.ceil(plot.shown.length / MAX_COUNTED_POINTS);
+  const counted = plot.shown.filter((_, index) => index % step === 0);
+  const points = Array.from(counted, (row) => [acrossOf(row), downOf(row)]);
+  for (const text of plot.texts) {
+    const { element } = text;
+    const boxes = possibleBoxes(text, acrossOf(text.at), downOf(text.at), clientWidth, clientHeight);
+    const free = boxes.filter((candidate) => !placed.some((other) => overlap(candidate, other)));
+    const box = cheapest(free, ({ distance, ...sides }) => distance + PIXELS_PER_POINT * step * countInside(points, sides));
     element.style.visibility = box ? "visible" : "hidden";
     if (!box) continue;
     placed.push(box);
@@ -112,13 +117,40 @@ function placeTexts(plot) {
   }
 }
 
-// The label of the chosen node is above all texts, so no text goes below it.
-function chosenBox(plot) {
-  const tag = plot.overlay.querySelector(".tag")?.getBoundingClientRect();
-  if (!tag) return [];
+// Boxes within the map for a text about a point, with the distance of their middle from it; none if it is out of view.
+function possibleBoxes({ width, height, shifts }, across, down, mapWidth, mapHeight) {
+  if (across < 0 || across > mapWidth || down < 0 || down > mapHeight) return [];
+  return shifts.map(([right, below]) => {
+    const left = Math.min(Math.max(across + (right - 0.5) * width, 2), mapWidth - width - 2);
+    const top = Math.min(Math.max(down + (below - 0.5) * height, 2), mapHeight - height - 2);
+    const distance = Math.hypot(left + width / 2 - across, top + height / 2 - down);
+    return { left, top, right: left + width + TEXT_MARGIN, bottom: top + height + TEXT_MARGIN, distance };
+  });
+}
+
+function countInside(points, { left, top, right, bottom }) {
+  let n = 0;
+  for (const [x, y] of points) if (x > left && x < right && y > top && y < bottom) n++;
+  return n;
+}
+
+function cheapest(items, cost) {
+  let [best, lowest] = [undefined, Infinity];
+  for (const item of items) {
+    const own = cost(item);
+    if (own < lowest) [best, lowest] = [item, own];
+  }
+  return best;
+}
+
+// The label and the ring of the chosen node are above all texts, so no text goes below them.
+function chosenBoxes(plot) {
   const frame = plot.textLayer.getBoundingClientRect();
-  const [left, top] = [tag.left - frame.left, tag.top - frame.top];
-  return [{ left, top, right: left + tag.width + TEXT_MARGIN, bottom: top + tag.height + TEXT_MARGIN }];
+  return Array.from(plot.overlay.querySelectorAll(".tag, .ring.chosen"), (element) => {
+    const box = element.getBoundingClientRect();
+    const [left, top] = [box.left - frame.left, box.top - frame.top];
+    return { left, top, right: left + box.width + TEXT_MARGIN, bottom: top + box.height + TEXT_MARGIN };
+  });
 }
 
 function overlap(a, b) {

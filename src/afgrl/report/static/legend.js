@@ -25,12 +25,22 @@ function defaultColor() {
   return (withRole("cluster") ?? withRole("label") ?? columns.find(({ role }) => role !== "name"))?.name ?? "";
 }
 
+// The entry that had the focus has it again, so that a user of the keyboard can continue from there.
 function renderLegend() {
+  const legend = byId("legend");
+  const focused = Array.from(legend.children).indexOf(document.activeElement);
+  const { scrollTop } = legend;
+  legend.replaceChildren(...legendContent());
+  legend.scrollTop = scrollTop;
+  if (focused >= 0) legend.children[Math.min(focused, legend.children.length - 1)]?.focus();
+}
+
+function legendContent() {
   const { coloring } = page;
-  if (coloring.kind === "number") return byId("legend").replaceChildren(...scaleLegend(coloring));
+  if (coloring.kind === "number") return scaleLegend(coloring);
   const showAll = page.only ? [button(`${page.only.label}: show all`, {}, () => recolor(page.color))] : [];
   const entries = coloring.entries.flatMap((entry, bin) => (entry.size ? [legendEntry(entry, bin)] : []));
-  byId("legend").replaceChildren(...showAll, ...(entries.length > MANY_ENTRIES ? allOrNone() : []), ...entries);
+  return [...showAll, ...(entries.length > MANY_ENTRIES ? allOrNone() : []), ...entries];
 }
 
 // With many groups, hiding most of them one by one would take too long.

@@ -2,10 +2,12 @@
 // The panel of the chosen node: its columns, its edges, and its nearest nodes with the reasons why they are similar.
 
 const MAX_LISTED_EDGES = 12;
+const MAX_ANNOUNCED = 3; // nearest nodes
 
 async function chooseNode(id) {
   showError("");
   page.chosen = id;
+  if (!byId("node").contains(document.activeElement)) page.opener = document.activeElement;
   const matches = await Promise.all(
     page.runs.map((run) => page.source.node(run, id, page.nNeighbors)),
   ).catch((error) => showError(error.message));
@@ -17,15 +19,49 @@ async function chooseNode(id) {
     if (match) reveal(plot, match.row);
     markNodes(plot, match);
   });
+  announceNode(matches);
+}
+
+// Empties the panel. The focus goes back to what opened it.
+function closeNode() {
+  const hadFocus = byId("node").contains(document.activeElement);
+  page.chosen = null;
+  renderNode([]);
+  page.plots.forEach((plot) => markNodes(plot, null));
+  const opener = page.opener?.isConnected && page.opener !== document.body ? page.opener : byId("search-box");
+  if (hadFocus) opener.focus();
+}
+
+// Escape closes the panel from everywhere. In the search box it first closes the list, or empties the box.
+function closeNodeOnEscape(event) {
+  const isForBox = event.target.id === "search-box" && event.target.value !== "";
+  if (event.key === "Escape" && page.chosen !== null && !isForBox) closeNode();
+}
+
+function announceNode(matches) {
+  const first = matches.findIndex(Boolean);
+  if (first < 0) return;
+  const run = page.runs[first];
+  const { row, facts, neighbors } = matches[first];
+  const nearest = neighbors.slice(0, MAX_ANNOUNCED).map((neighbor) => nodeTag(run, neighbor.row));
+  announce(`Node ${nodeLabel(run, row)}: ${plural(facts.degree, "edge")}. Nearest nodes: ${nearest.join(", ")}.`);
 }
 
 // `matches` has {row, facts, neighbors} for each run that contains the chosen node, null for the others.
+// The focus stays in the panel if it was there: on the number of neighbors, or on the name of the new node.
 function renderNode(matches) {
   page.matches = matches;
+  const panel = byId("node");
+  const focused = panel.contains(document.activeElement) ? document.activeElement.id : null;
+  panel.replaceChildren(...nodeContent(matches));
+  if (focused !== null) (byId(focused) ?? byId("node-title"))?.focus();
+}
+
+function nodeContent(matches) {
   const first = matches.findIndex(Boolean);
-  if (first < 0) return byId("node").replaceChildren(...hint());
+  if (first < 0) return hint();
   const common = commonNeighbors(matches);
-  byId("node").replaceChildren(
+  return [
     nodeHeading(page.runs[first], matches[first].row),
     columnList(page.runs[first], matches[first].row),
     ...edgeList(page.runs[first], matches[first].facts),
@@ -37,14 +73,15 @@ function renderNode(matches) {
     ),
     ...matches.flatMap((match, index) => neighborsInRun(page.runs[index], match, common)),
     common.size ? make("p", { class: "note" }, `Bold: among the nearest in every run (${common.size}).`) : "",
-  );
+  ];
 }
 
 // The name with the id beside it, or the id.
 function nodeHeading(run, row) {
   const name = nodeName(run, row);
   const id = name === null ? [] : [make("span", { class: "note" }, truncate(run.ids[row], 60))];
-  return make("h3", { class: "name" }, truncate(name ?? run.ids[row], 200), ...id);
+  const title = make("h3", { class: "name", id: "node-title", tabindex: "-1" }, truncate(name ?? run.ids[row], 200), ...id);
+  return make("div", { class: "node-heading" }, title, button("Close", { "aria-label": "Close this node" }, closeNode));
 }
 
 function hint() {
@@ -69,7 +106,7 @@ function columnList(run, row) {
   const cells = run.columns.flatMap((column) => {
     const text = cellText(column, row);
     return [
-      make("dt", {}, truncate(column.name, 40)),
+      make("dt", {}, breakable(truncate(column.name, 40))),
       make("dd", { class: text === null ? "empty" : null }, text ?? "no value"),
     ];
   });
@@ -95,7 +132,7 @@ function neighborsInRun(run, match, common) {
   const list = match
     ? make(
         "ol",
-        { class: "neighbors" },
+        { class: "neighbors", "aria-label": "Nearest nodes" },
         match.neighbors.map((neighbor) => neighborItem(run, match, neighbor, common)),
       )
     : make("p", { class: "note" }, "This run does not contain the node.");

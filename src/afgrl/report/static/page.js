@@ -1,7 +1,6 @@
 "use strict";
 // Loads the runs, and connects the plots, the panels and the sections.
 
-const ZOOM_STEP = 0.7;
 const MAX_DRAWN_PLOTS = 4; // with more runs, only the plots in view are drawn
 
 const page = {
@@ -16,6 +15,7 @@ const page = {
   only: null, // the cluster shown alone: {run, label, passes}
   filters: new Map(), // column → filter
   chosen: null, // id
+  opener: null, // what had the focus when the node was chosen
   matches: [], // the chosen node in each run
   nNeighbors: 10,
   selection: null, // panel of the explorer
@@ -55,6 +55,7 @@ function renderProjection() {
   page.plots = runs.map(addPlot);
   document.body.classList.toggle("several", runs.length > 1);
   renderTools();
+  document.addEventListener("keydown", closeNodeOnEscape);
   if (page.live) renderExplorerPanels();
   renderNode([]);
   if (runs.length > MAX_DRAWN_PLOTS) drawPlotsInView();
@@ -81,8 +82,9 @@ async function suggestIds(text) {
 }
 
 function addPlot(run) {
-  const label = `2-D projection of ${run.name}: ${plural(run.n, "node")}. Use the search box to find nodes by keyboard.`;
-  const holder = make("div", { class: "plot", role: "application", "aria-label": label });
+  const keys = "Arrow keys move the view, plus and minus zoom, 0 shows all nodes. The search box finds nodes.";
+  const label = `2-D projection of ${run.name}: ${plural(run.n, "node")}. ${keys}`;
+  const holder = make("div", { class: "plot", role: "application", tabindex: "0", "aria-label": label });
   // What the layers show is also in the panel of the chosen node and in the cards of the clusters.
   const lines = makeSvg("svg", { class: "overlay lines", "aria-hidden": "true" });
   const [textLayer, overlay] = ["overlay texts", "overlay"].map((name) =>

@@ -2,6 +2,8 @@
 // The interactive plot of a run's 2-D projection. Plotly draws the points; rings, tooltip and tools are drawn here.
 
 const MAX_TOOLTIP_COLUMNS = 8;
+const ZOOM_STEP = 0.7;
+const KEY_STEP = 0.15; // share of the view by which an arrow key moves it
 const PLOT_CONFIG = {
   scrollZoom: true,
   displayModeBar: false,
@@ -19,6 +21,7 @@ function createPlot(run, holder, layers, events) {
   const state = { tool: "pan", drawn: false, nFiltered: run.n, marks: [], edges: [], texts: [] };
   const plot = { run, holder, ...layers, events, shown, ...state, fullView: fullView(run) };
   listenToTouch(plot);
+  holder.addEventListener("keydown", (event) => moveByKey(plot, event));
   return plot;
 }
 
@@ -186,6 +189,20 @@ function zoomBy(plot, factor) {
     return [middle - half, middle + half];
   };
   return setView(plot, scaled(x), scaled(y));
+}
+
+// The keys of the map, as its accessible name lists them.
+function moveByKey(plot, event) {
+  if (!plot.drawn || event.ctrlKey || event.metaKey || event.altKey) return;
+  const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  const zooms = { "+": ZOOM_STEP, "=": ZOOM_STEP, "-": 1 / ZOOM_STEP };
+  const { x, y } = currentView(plot);
+  const moved = ([low, high], step) => [low, high].map((end) => end + step * KEY_STEP * (high - low));
+  if (event.key in steps) setView(plot, moved(x, steps[event.key][0]), moved(y, steps[event.key][1]));
+  else if (event.key in zooms) zoomBy(plot, zooms[event.key]);
+  else if (event.key === "0") resetView(plot);
+  else return;
+  event.preventDefault(); // the page does not scroll
 }
 
 // Moves the view to a node that is outside of it.

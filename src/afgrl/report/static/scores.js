@@ -38,7 +38,7 @@ function renderScores(allRuns) {
   showSection(
     "scores",
     ...notes.filter(Boolean).map((note) => make("p", { class: "note" }, note)),
-    table(["vectors", ...headings.map(({ title }) => title)], rows.map(tableRow), (index) => index > 0),
+    table("Scores", ["vectors", ...headings.map(({ title }) => title)], rows.map(tableRow), (index) => index > 0),
     make("p", { class: "note" }, splits.join(" ")),
     make("div", { class: "panels" }, scorePanels(rows, headings, several)),
   );

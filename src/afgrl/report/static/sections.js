@@ -64,7 +64,7 @@ function comparisonTable(runs) {
   const facts = runs.map((run) => new Map([["data", sourceName(run)], ...dataFacts(run), ...trainingFacts(run)]));
   const names = [...new Set(facts.flatMap((ofRun) => [...ofRun.keys()]))];
   const rows = runs.map((run, index) => [runTag(run), ...names.map((name) => facts[index].get(name))]);
-  return table(["run", ...names], rows, (index) => index > 1 && names[index - 1] !== "method");
+  return table("Runs", ["run", ...names], rows, (index) => index > 1 && names[index - 1] !== "method");
 }
 
 // Warnings of the ingest report, and collapsed vectors.
@@ -106,7 +106,7 @@ function dataBlock(run, severalRuns) {
     "div",
     {},
     make("h3", {}, severalRuns ? runTag(run) : sourceName(run)),
-    table(null, [...dataFacts(run), ...more], (index) => index === 1),
+    table(`Data of ${run.name}`, null, [...dataFacts(run), ...more], (index) => index === 1),
   );
 }
 
@@ -117,7 +117,7 @@ function ingestReport(run, severalRuns) {
     "div",
     {},
     make("h3", {}, severalRuns ? `Ingest report of ${run.name}` : "Ingest report"),
-    table(null, rows),
+    table(`Ingest report of ${run.name}`, null, rows),
   );
 }
 
@@ -138,8 +138,8 @@ function renderSettings(runs) {
     commands.length ? make("h3", {}, several ? "Commands that repeat the runs" : "Command that repeats the run") : null,
     ...commands,
     several ? make("h3", {}, different.length ? "Settings that differ" : "All settings are equal") : null,
-    different.length ? table(headings("setting"), rows(different)) : null,
-    make("details", {}, make("summary", {}, equalTitle), table(headings("setting"), rows(equal))),
+    different.length ? table("Settings that differ", headings("setting"), rows(different)) : null,
+    make("details", {}, make("summary", {}, equalTitle), table(equalTitle, headings("setting"), rows(equal))),
     environmentTable(runs, headings("")),
   );
 }
@@ -159,5 +159,5 @@ function environmentTable(runs, headings) {
   const names = [...new Set(environments.flatMap(Object.keys))];
   if (!names.length) return null;
   const rows = names.map((name) => [name, ...environments.map((own) => String(own[name] ?? "–"))]);
-  return make("details", {}, make("summary", {}, "Versions and machine"), table(headings, rows));
+  return make("details", {}, make("summary", {}, "Versions and machine"), table("Versions and machine", headings, rows));
 }
