@@ -134,7 +134,7 @@ def test_a_node_is_found_followed_and_closed_by_keyboard(visit, address):
     page = visit(address)
     page.focus("#search-box")
     page.keyboard.type("node-01")
-    page.wait_for_selector("#suggestions li[role=option]")
+    page.wait_for_function("() => document.querySelector('#suggestions li')?.textContent === 'node-010'")
     for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown", "Enter"):
         page.keyboard.press(key)
     page.wait_for_function("() => document.querySelector('#node .name')?.textContent === 'node-011'")

@@ -4,7 +4,7 @@
 
 const MAX_GROUP_NAME = 90; // characters
 const MAX_COUNTED_POINTS = 3000; // by the search for places that cover few points; of more, every second, third … one
-const PIXELS_PER_POINT = 3; // by how much farther from its group a text may be to cover one point less
+const PIXELS_PER_POINT = 20; // by how much farther from its group a text may be to cover one point less
 // Where a name can be, in widths and heights of the text from its group's center; then where the id of a node can be.
 const NAME_SHIFTS = [0, -1, 1, -1.6, 1.6].flatMap((down) => [0, -0.5, 0.5].map((across) => [across, down]));
 const ID_SHIFTS = [[0, 0.9], [0, -0.9], [0.8, 0], [-0.8, 0]];
@@ -86,10 +86,20 @@ function showMapTexts(plot) {
   plot.texts = mapTexts(plot);
   plot.textLayer.replaceChildren(...plot.texts.map(({ element }) => element));
   for (const text of plot.texts) {
+    fitToLines(text.element);
     const { width, height } = text.element.getBoundingClientRect();
     Object.assign(text, { width, height });
   }
   placeTexts(plot);
+}
+
+// A box with several lines is as wide as it may be; this makes it as wide as its longest line.
+function fitToLines(element) {
+  const lines = document.createRange();
+  lines.selectNodeContents(element);
+  const { paddingLeft, paddingRight } = getComputedStyle(element);
+  const padding = parseFloat(paddingLeft) + parseFloat(paddingRight);
+  element.style.width = `${Math.ceil(lines.getBoundingClientRect().width + padding)}px`;
 }
 
 // Places the texts in order, each where it covers few points and is near what it names. A text that would leave the map
