@@ -11,6 +11,7 @@ from afgrl.graph import Graph
 from afgrl.methods import available_methods
 from afgrl.methods.afgrl import LARGE, AFGRLSettings
 from afgrl.methods.deepwalk import DeepWalkSettings
+from afgrl.methods.parts.spectral import HUGE
 
 GRAPH = Graph(torch.ones(10, 2), torch.tensor([[0, 1], [1, 2]]))
 # Rings of nodes, below and above the size of a large graph.
@@ -106,6 +107,18 @@ def test_defaults_of_batches_follow_the_features_the_degrees_and_the_size(graph,
     assert (settings.epochs, settings.batch_size) == (0, 1024)
     names = ("input", "skip", "n_components", "encoder_width", "n_neighbors", "dropout", "steps", "refresh_every")
     assert tuple(getattr(settings, name) for name in names) == expected
+
+
+def test_huge_graphs_have_few_columns_and_refreshes():
+    n = HUGE + 1
+    ring = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
+    for x in (torch.ones(n, 1), bag_of_words(n)):
+        settings = resolve(AFGRLSettings, graph=Graph(x, ring))
+        assert (settings.n_components, settings.encoder_width) == (128, 128)
+        assert (settings.steps, settings.refresh_every) == (400, 200)
+    assert settings.searches_clusters(n, torch.device("cpu"))
+    assert not settings.searches_clusters(n, torch.device("cuda"))
+    assert settings.searches_clusters(2_000_001, torch.device("cuda"))
 
 
 def test_large_graphs_with_many_neighbors_and_features_have_a_narrow_encoder():

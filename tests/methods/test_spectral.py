@@ -22,7 +22,7 @@ def multi_hop(graph):
 
 
 def fitted(graph, width):
-    features = SpectralFeatures(graph.n_features, width)
+    features = SpectralFeatures(graph.n, graph.n_features, width)
     features.fit(graph.x, gcn_norm(graph))
     return features
 
@@ -54,7 +54,7 @@ def test_many_features_are_first_projected_onto_their_own_directions(monkeypatch
 
 
 def test_a_width_beyond_the_number_of_columns_is_cut():
-    assert SpectralFeatures(3, 512).width == 12
+    assert SpectralFeatures(10, 3, 512).width == 12
 
 
 def test_pagerank_by_hand():

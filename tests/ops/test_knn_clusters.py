@@ -7,7 +7,13 @@ from torch.nn import functional as F
 from afgrl import UserError
 from afgrl.ops.kmeans import run_kmeans
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.ops.knn.clusters import in_leading_directions, nearest_in_clusters
+from afgrl.ops.knn.clusters import (
+    FINE_PROBES,
+    fine_clusters,
+    fine_partition,
+    in_leading_directions,
+    nearest_in_clusters,
+)
 
 
 @pytest.fixture
@@ -52,6 +58,21 @@ def test_queries_of_small_clusters_search_all_clusters():
     centers = torch.stack([h[0], -h[0], h[1:].mean(0)])
     found = nearest_in_clusters(h, h, 4, labels, centers, diagonal="drop", probes=1)
     assert found.index.sort(1).values.tolist() == [[j for j in range(5) if j != i] for i in range(5)]
+
+
+def test_a_fine_partition_contains_nearly_all_neighbors():
+    rng = torch.Generator().manual_seed(0)
+    t = torch.randn(40, 16, generator=rng).repeat(100, 1) + 0.7 * torch.randn(4000, 16, generator=rng)
+    h = t + 0.05 * torch.randn(4000, 16, generator=rng)
+    labels, centers = fine_partition(t)
+    assert centers.shape == (fine_clusters(4000), 16) == (253, 16)
+    assert torch.equal(labels, fine_partition(t)[0])
+    own = (F.normalize(t) * F.normalize(centers)[labels]).sum(1)
+    assert own.mean() > 0.8  # of unit vectors; .2 for random centers
+    ours = nearest_in_clusters(h, t, 8, labels, centers, diagonal="drop", probes=FINE_PROBES).index
+    theirs = nearest_neighbors(h, t, 8, diagonal="drop").index
+    recall = (ours[:, :, None] == theirs[:, None, :]).any(2).float().mean()
+    assert recall > 0.8
 
 
 def test_sizes_must_agree():

@@ -12,8 +12,9 @@ import torch
 from afgrl.cost.batches import BatchWork
 from afgrl.cost.workload import Workload
 from afgrl.methods.afgrl import CALIBRATION_ROWS, AFGRLSettings
-from afgrl.methods.parts.spectral import CHUNK_ROWS, N_HOPS
+from afgrl.methods.parts.spectral import CHUNK_ROWS, HUGE, N_HOPS
 from afgrl.ops.knn import BLOCK_BYTES
+from afgrl.ops.knn.clusters import FINE_PROBES
 from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
 from afgrl.ops.sparse.batches import CHUNK_BYTES
 from afgrl.ops.sparse.layout import COLUMN_MULTIPLE
@@ -109,6 +110,7 @@ class BatchMemory:
         search = 2 * encoded  # unit rows of both
         if settings.searches_clusters(n, torch.device(self.load.device)):
             search += 2 * self._table(min(SEARCH_WIDTH, settings.encoder_width))
+            search += 4 * INDEX * FINE_PROBES * n if n > HUGE else 0  # the nearest clusters of each query, sorted
         else:
             search += min(BLOCK_BYTES[self.load.device], FLOAT * n * n)
         pull = 3 * encoded  # unit targets, and the sums of both directions of a pair
@@ -161,8 +163,8 @@ class BatchMemory:
         return max(self._blocks(), self._table(columns) + max(gram, decomposition, rotated))
 
     def _blocks(self) -> int:
-        """X with unit rows; four blocks of its projection, before and after scaling."""
-        blocks = self._table(2 * (N_HOPS + 1) * self.work.rank)
+        """X with unit rows, and four blocks of its projection."""
+        blocks = self._table((N_HOPS + 1) * self.work.rank)
         if self.load.device == "cpu":
             return blocks + FLOAT * self.load.nnz
         x = self._table(self.load.n_features)  # made dense, then scaled; without a projection, it is the first block

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 
 from afgrl.cost.workload import Workload, arithmetic
-from afgrl.methods.afgrl import SVD_WIDTH, AFGRLSettings
+from afgrl.methods.afgrl import AFGRLSettings, svd_width
 from afgrl.methods.parts.positive_search import kmeans_rows
-from afgrl.methods.parts.spectral import N_HOPS, RANK
+from afgrl.methods.parts.spectral import N_HOPS, spectral_rank
 from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
 from afgrl.ops.propagation.columns import PPR_STEPS
 from afgrl.ops.svd import N_ITERS, OVERSAMPLING, rows_to_fit
@@ -88,17 +88,17 @@ class BatchWork:
     def columns(self) -> int:
         """Columns of the encoder's input."""
         if self.settings.input == "svd":
-            return min(SVD_WIDTH, self.directions)
+            return min(svd_width(self.load.n), self.directions)
         return self.load.n_features * (1 if self.settings.input == "own" else self.settings.n_hops + 1)
 
     @property
     def rank(self) -> int:
-        return min(RANK, self.load.n_features)
+        return spectral_rank(self.load.n, self.load.n_features)
 
     @property
     def directions(self) -> int:
         """Columns of V; 0 if it is not computed."""
-        from_input = SVD_WIDTH if self.settings.input == "svd" else 0
+        from_input = svd_width(self.load.n) if self.settings.input == "svd" else 0
         from_skip = self.settings.n_components if self.settings.skip != "none" else 0
         return min(max(from_input, from_skip), (N_HOPS + 1) * self.rank)
 
@@ -176,7 +176,7 @@ class BatchWork:
         """``SpectralFeatures.fit``: the basis of the features, and the directions of their hops."""
         columns = (N_HOPS + 1) * self.rank
         gram = self._dense(2 * self._rows_to_fit * columns**2)
-        basis = self._basis() if self.load.n_features > RANK else 0.0
+        basis = self._basis() if self.load.n_features > self.rank else 0.0
         return basis + self._blocks() + gram + self._eigenvectors(columns, self.directions)
 
     def project(self) -> float:
@@ -184,13 +184,13 @@ class BatchWork:
         return self._blocks() + self._dense(2 * self.load.n * (N_HOPS + 1) * self.rank * self.directions)
 
     def _basis(self) -> float:
-        width, f = RANK + OVERSAMPLING, self.load.n_features
+        width, f = self.rank + OVERSAMPLING, self.load.n_features
         products = (2 * N_ITERS + 1) * self._features_product(width)
-        small = self._dense(2 * self.load.n * width**2 + 2 * f * width * RANK)
+        small = self._dense(2 * self.load.n * width**2 + 2 * f * width * self.rank)
         return products + small + self._factorization(N_ITERS * 4 * f * width**2 + 9 * width**3)
 
     def _blocks(self) -> float:
-        product = self._features_product(self.rank) if self.load.n_features > RANK else 0.0
+        product = self._features_product(self.rank) if self.load.n_features > self.rank else 0.0
         return product + N_HOPS * self._propagation(self.rank)
 
     def _eigenvectors(self, columns: int, rank: int) -> float:

@@ -12,7 +12,8 @@ import torch
 from afgrl.csr import csr_to_scipy
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
-from afgrl.ops.knn.clusters import PROBES
+from afgrl.methods.parts.spectral import HUGE
+from afgrl.ops.knn.clusters import FINE_ITERS, FINE_PROBES, FINE_ROWS, PROBES, fine_clusters
 from afgrl.ops.propagation import factored_nnz
 from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster
 
@@ -96,11 +97,27 @@ class Arithmetic(NamedTuple):
 def arithmetic(settings: AFGRLSettings, load: Workload) -> Arithmetic:
     """The arithmetic of an epoch that refreshes the positives."""
     n, d = load.n, settings.n_components
-    share = UNEVEN * PROBES / settings.n_clusters if settings.searches_clusters(n, torch.device(load.device)) else 1
+    share = _searched_share(settings, load)
     entries = load.factored_nnz(settings.n_hops) or n * load.n_features * (settings.n_hops + 1)
     return Arithmetic(
         encode=2 * entries * d,
         predict=2 * n * d * settings.predictor_width * 2,
-        neighbors=int(2 * n * n * d * min(share, 1)),
+        neighbors=int(2 * n * n * d * share) + _partition(settings, load) * d,
         clusters=2 * n * settings.n_restarts * settings.n_clusters * d * (settings.kmeans_iters + 1),
     )
+
+
+def _searched_share(settings: AFGRLSettings, load: Workload) -> float:
+    """Of all pairs of nodes, those that the search compares."""
+    if not settings.searches_clusters(load.n, torch.device(load.device)):
+        return 1.0
+    probes, clusters = (FINE_PROBES, fine_clusters(load.n)) if load.n > HUGE else (PROBES, settings.n_clusters)
+    return min(1.0, UNEVEN * probes / clusters)
+
+
+def _partition(settings: AFGRLSettings, load: Workload) -> int:
+    """Operations per column of the partition of a huge graph and of the search for the nearest centers."""
+    if load.n <= HUGE or not settings.searches_clusters(load.n, torch.device(load.device)):
+        return 0
+    clusters = fine_clusters(load.n)
+    return 2 * clusters * (FINE_ROWS * clusters * FINE_ITERS + 2 * load.n)

@@ -54,8 +54,8 @@ class AFGRL(NodeEmbedder):
     dropout : float | None, default=None
         Share of the encoder's input that a step drops; batches only; by default 0.25 or 0.7.
     n_components : int | None, default=None
-        Width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches, 128 in full
-        batches on dense features.
+        Width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches (128 for
+        more than 500,000), 128 in full batches on dense features.
     encoder_width : int | None, default=None
         Width of the encoder; by default n_components; in batches twice that on dense features of at most 50,000
         nodes, and half of it on sparse ones with many neighbors per node and more nodes.
@@ -83,8 +83,8 @@ class AFGRL(NodeEmbedder):
         features and in full batches 4.
     search : Literal['auto', 'exact', 'clusters'], default='auto'
         Search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, auto: clusters on a
-        CPU for more than 10,000 nodes (50,000 in full batches) if the rule for positives uses clusters,
-        otherwise exact.
+        CPU for more than 10,000 nodes (50,000 in full batches) and on a GPU for more than 2 million, if the
+        rule for positives uses clusters, otherwise exact.
     include_self : bool, default=True
         Count a node as its own first neighbor.
     positives : Literal['knn', 'knn+adj', 'knn+clusters', 'clusters', 'all'], default='all'

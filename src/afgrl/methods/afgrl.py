@@ -26,7 +26,7 @@ from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.afgrl_settings import LARGE, AFGRLSettings
 from afgrl.methods.parts.positive_search import PositiveSearch, in_place
 from afgrl.methods.parts.positives import edge_keys, neighbor_mean
-from afgrl.methods.parts.spectral import SpectralFeatures
+from afgrl.methods.parts.spectral import HUGE, SpectralFeatures
 from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_update
 from afgrl.ops.collectives import Shards
 from afgrl.ops.pair_loss import Pull, batch_pair_loss, positive_pair_loss, pull_of
@@ -39,9 +39,14 @@ from afgrl.ops.svd import gram_matrix, leading_eigenvectors, rows_to_fit
 
 __all__ = ["LARGE", "AFGRLMethod", "AFGRLSettings"]
 
-SVD_WIDTH = 1024  # columns of the input "svd"
+SVD_WIDTH, HUGE_SVD_WIDTH = 1024, 256  # columns of the input "svd"
 SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
 CALIBRATION_ROWS = 16_384
+
+
+def svd_width(n_nodes: int) -> int:
+    """Columns of the input "svd", if the features have as many directions."""
+    return SVD_WIDTH if n_nodes <= HUGE else HUGE_SVD_WIDTH
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +84,12 @@ class AFGRLMethod(Method):
         from_svd = settings.input == "svd"
         self.spectral: SpectralFeatures | None = None
         if from_svd or settings.skip != "none":
-            n_directions = max(SVD_WIDTH if from_svd else 0, settings.n_components if settings.skip != "none" else 0)
-            self.spectral = SpectralFeatures(size.n_features, n_directions)
+            n_inputs = svd_width(size.n_nodes) if from_svd else 0
+            n_directions = max(n_inputs, settings.n_components if settings.skip != "none" else 0)
+            self.spectral = SpectralFeatures(*size, n_directions)
         n_inputs = size.n_features * (1 if settings.input == "own" else settings.n_hops + 1)
         if from_svd and self.spectral:
-            n_inputs = min(SVD_WIDTH, self.spectral.width)
+            n_inputs = min(svd_width(size.n_nodes), self.spectral.width)
         self.encoder = Encoder(n_inputs, width, settings.n_layers, settings.normalization, rng)
         self.predictor = Predictor(width, hidden, settings.normalization, rng)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
@@ -187,7 +193,7 @@ class AFGRLMethod(Method):
 
     def _table(self, inputs: BatchInputs) -> RowTable:
         if "table" not in inputs.computed:
-            directions = F.normalize(self._directions(inputs)[:, :SVD_WIDTH])
+            directions = F.normalize(self._directions(inputs)[:, : svd_width(self.size.n_nodes)])
             inputs.computed["table"] = RowTable.of(SVD_LENGTH * directions)
         table: RowTable = inputs.computed["table"]
         return table

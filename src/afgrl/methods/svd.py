@@ -34,7 +34,7 @@ class SVDMethod(TrainingFree):
 
     def __init__(self, settings: SVDSettings, size: Size, rng: torch.Generator) -> None:
         super().__init__(settings, size, rng)
-        self.spectral = SpectralFeatures(size.n_features, settings.n_components)
+        self.spectral = SpectralFeatures(*size, settings.n_components)
 
     def prepare(self, graph: Graph) -> SpectralInputs:
         return SpectralInputs(graph.x, gcn_norm(graph))

@@ -13,7 +13,7 @@ from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods.base import positive_int
 from afgrl.methods.parts.positives import CLUSTER_RULES, Rule
-from afgrl.methods.parts.spectral import RANK
+from afgrl.methods.parts.spectral import HUGE, RANK
 from afgrl.nn import Normalization, Schedule
 
 # Density below which features count as sparse. Bags of words have 0.4 to 14 % non-zeros in the benchmark graphs,
@@ -27,6 +27,8 @@ LARGE = 50_000
 # Nodes above which a CPU searches in clusters between batches: on CS (18,333 nodes) an exact search takes as long as a
 # hundred steps.
 EXACT_IN_BATCHES = 10_000
+EXACT_ON_GPU = 2_000_000  # the same on a GPU: an exact search among so many takes 4 s on an H200
+HUGE_WIDTH = 128  # of the embedding: half a gigabyte for a million nodes
 BATCH_SIZE = 1024
 FEWEST_STEPS = 30  # of small graphs
 UNTRAINED_COLUMNS = (
@@ -57,8 +59,8 @@ class AFGRLSettings(Settings):
     )
     n_components: int = Field(
         ge=1,
-        description="width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches, 128 "
-        "in full batches on dense features",
+        description="width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches (128 "
+        "for more than 500,000), 128 in full batches on dense features",
     )
     encoder_width: int = Field(
         ge=1,
@@ -99,8 +101,8 @@ class AFGRLSettings(Settings):
     search: Literal["auto", "exact", "clusters"] = Field(
         "auto",
         description="search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, "
-        "auto: clusters on a CPU for more than 10,000 nodes (50,000 in full batches) if the rule for positives uses "
-        "clusters, otherwise exact",
+        "auto: clusters on a CPU for more than 10,000 nodes (50,000 in full batches) and on a GPU for more than 2 "
+        "million, if the rule for positives uses clusters, otherwise exact",
     )
     include_self: bool = Field(True, description="count a node as its own first neighbor")
     positives: Rule = Field(
@@ -136,8 +138,9 @@ class AFGRLSettings(Settings):
 
     def searches_clusters(self, n: int, device: torch.device) -> bool:
         """Whether nearest neighbors are searched in the nearest clusters only."""
-        most = EXACT_IN_BATCHES if self.in_batches else LARGE
-        preferred = self.search == "clusters" or (self.search == "auto" and n > most and device.type == "cpu")
+        on_cpu = EXACT_IN_BATCHES if self.in_batches else LARGE
+        most = on_cpu if device.type == "cpu" else EXACT_ON_GPU
+        preferred = self.search == "clusters" or (self.search == "auto" and n > most)
         return preferred and self.needs_clusters
 
     @classmethod
@@ -152,7 +155,8 @@ class AFGRLSettings(Settings):
             if graph.density >= SPARSE_FEATURES and graph.n <= LARGE:
                 values["encoder_width"] = 2 * width
             elif (
-                graph.density < SPARSE_FEATURES
+                graph.n <= HUGE
+                and graph.density < SPARSE_FEATURES
                 and values["input"] == "svd"
                 and width <= 2 * min(graph.n_features, RANK)
             ):
@@ -203,7 +207,8 @@ def _batch_defaults(graph: Graph) -> dict[str, Any]:
     """How the input follows the graph: principal directions if the features, or those of two hops, are dense; X alone
     if a node has many neighbors to be predicted from it; otherwise the features of two hops."""
     large, many_neighbors = graph.n > LARGE, graph.mean_degree >= FEW_NEIGHBORS
-    shared = {"epochs": 0, "n_components": 1024 if large else 512, "n_hops": 1, "n_neighbors": 12, "dropout": 0.7}
+    width = HUGE_WIDTH if graph.n > HUGE else 1024 if large else 512
+    shared = {"epochs": 0, "n_components": width, "n_hops": 1, "n_neighbors": 12, "dropout": 0.7}
     if graph.density >= SPARSE_FEATURES:
         own = {"input": "svd", "skip": "svd+ppr", "dropout": 0.25, "n_neighbors": 4, "refresh_every": 50}
         steps, steps_per_node = 700, 1 / 4
@@ -220,6 +225,8 @@ def _batch_defaults(graph: Graph) -> dict[str, Any]:
         steps, steps_per_node = 400 if large else 300, 1 / 16
     if large:  # has more to tell apart, and a refresh takes longer
         own["refresh_every"] = 200 if own["input"] == "svd" and graph.density < SPARSE_FEATURES else 100
+    if graph.n > HUGE:  # a refresh takes longer than all steps
+        own["refresh_every"], steps = 200, 400
     return shared | own | {"steps": min(steps, max(FEWEST_STEPS, round(steps_per_node * graph.n)))}
 
 

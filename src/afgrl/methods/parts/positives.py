@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from afgrl.graph import Graph
 from afgrl.ops.dispatch import Precision
 from afgrl.ops.knn import Diagonal, nearest_neighbors
-from afgrl.ops.knn.clusters import nearest_in_clusters
+from afgrl.ops.knn.clusters import PROBES, nearest_in_clusters
 from afgrl.ops.pair_filter import GLOBAL, LOCAL, pair_kinds
 from afgrl.ops.propagation.columns import hops
 
@@ -53,6 +53,7 @@ class Clustering(NamedTuple):
 
     labels: Tensor  # [n]
     centers: Tensor  # [k, d]
+    probes: int = PROBES  # clusters that a query searches
 
 
 def candidate_pairs(
@@ -72,7 +73,8 @@ def candidate_pairs(
         return empty, empty
     diagonal: Diagonal = "first" if include_self else "drop"
     if clustering is not None:
-        nearest = nearest_in_clusters(h, t, k, *clustering, diagonal=diagonal)
+        labels, centers, probes = clustering
+        nearest = nearest_in_clusters(h, t, k, labels, centers, diagonal=diagonal, probes=probes)
     else:
         nearest = nearest_neighbors(h, t, k, diagonal=diagonal, precision=precision)
     return torch.arange(n, device=h.device).repeat_interleave(k), nearest.index.flatten()
