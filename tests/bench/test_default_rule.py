@@ -50,7 +50,7 @@ def test_the_table_marks_what_is_below_the_best_baseline(tmp_path):
 
 def test_the_overview_has_the_best_baseline_and_the_choice_for_each_graph():
     alone = {
-        "splits": 20, "seeds": 3, "environment": {"device": "CPU"},
+        "splits": 20, "seeds": 3, "environment": {"device": "CPU", "commit": "abc"},
         "scores": scores(x={"raw": 0.4, "hops": 0.5, DEFAULT: 0.6}, y={"svd": 0.7, DEFAULT: 0.8}),
     }  # fmt: skip
     candidates = {"splits": 5, "seeds": 1, "scores": scores(x={DEFAULT: 0.61, A: 0.62}, y={DEFAULT: 0.81, A: 0.79})}

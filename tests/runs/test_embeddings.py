@@ -38,7 +38,7 @@ def test_parquet_in_row_groups(tmp_path, monkeypatch, ids):
     assert same_bits(found)
     assert found.flags.writeable
     blocks = iter([VECTORS[:1], VECTORS[1:]])
-    embeddings.write_blocks(tmp_path / "blocks.parquet", ids, blocks)
+    embeddings.write_row_groups(tmp_path / "blocks.parquet", ids, blocks)
     assert same_bits(read_parquet(tmp_path / "blocks.parquet")[1])
 
 

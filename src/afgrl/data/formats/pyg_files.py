@@ -58,7 +58,7 @@ def pyg_columns(
     others = {name: value for name, value in stored.items() if name not in KNOWN and value is not None}
     y = others.get("y")
     label = {}
-    if isinstance(y, Tensor) and y.shape == (n,) and y.layout == torch.strided and not _is_number(y):
+    if isinstance(y, Tensor) and y.shape == (n,) and y.layout == torch.strided and _holds_classes(y):
         label = label_column(others.pop("y").detach().cpu().numpy().astype(np.int64))
     other_kinds = [name for name in others if name.startswith(OF_EDGES) or name.endswith(MASK)]
     columns = node_columns(others | dict.fromkeys(other_kinds), n, report, where)
@@ -70,8 +70,8 @@ def pyg_label(label: Mapping[str, pa.Array], columns: Mapping[str, pa.Array]) ->
     return next(iter(label), NO_COLUMN if "y" in columns else None)
 
 
-def _is_number(values: Tensor) -> bool:
-    return values.is_floating_point() or values.is_complex()
+def _holds_classes(values: Tensor) -> bool:
+    return not (values.is_floating_point() or values.is_complex() or values.is_quantized or values.is_meta)
 
 
 def _load_tensors(path: Path) -> dict[str, Any]:
