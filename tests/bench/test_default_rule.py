@@ -53,8 +53,12 @@ def test_the_overview_has_the_best_baseline_and_the_choice_for_each_graph():
         "splits": 20, "seeds": 3, "environment": {"device": "CPU", "commit": "abc"},
         "scores": scores(x={"raw": 0.4, "hops": 0.5, DEFAULT: 0.6}, y={"svd": 0.7, DEFAULT: 0.8}),
     }  # fmt: skip
-    candidates = {"splits": 5, "seeds": 1, "scores": scores(x={DEFAULT: 0.61, A: 0.62}, y={DEFAULT: 0.81, A: 0.79})}
+    candidates = {
+        "splits": 5, "seeds": 1, "environment": {"commit": "def"},
+        "scores": scores(x={DEFAULT: 0.61, A: 0.62}, y={DEFAULT: 0.81, A: 0.79}),
+    }  # fmt: skip
     text = overview(alone, candidates)
+    assert "commit abc. The others: 5 splits, 1 seed, commit def." in text
     assert (
         "| x | .50 / .5000 / .5000 | .60 / .6000 / .6000 | .61 / .6100 / .6100 | .61 / .6100 / .6100 | default |"
         in text

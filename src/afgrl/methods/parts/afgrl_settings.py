@@ -27,7 +27,7 @@ LARGE = 50_000
 # Nodes above which a CPU searches in clusters between batches: on CS (18,333 nodes) an exact search takes as long as a
 # hundred steps.
 EXACT_IN_BATCHES = 10_000
-EXACT_ON_GPU = 2_000_000  # the same on a GPU: an exact search among so many takes 4 s on an H200
+EXACT_ON_GPU = 2_000_000  # the same on a GPU: an exact search among that many takes 4 s on an H200
 HUGE_WIDTH = 128  # of the embedding: half a gigabyte for a million nodes
 BATCH_SIZE = 1024
 FEWEST_STEPS = 30  # of small graphs
