@@ -88,8 +88,8 @@ def fine_clusters(n: int) -> int:
 def fine_partition(key: Tensor) -> tuple[Tensor, Tensor]:
     """A partition of rows [n, d] for a search in ``FINE_PROBES`` clusters: labels [n] and centers [4 √n, d].
 
-    This many clusters make the search for the nearest centers take about as long as that for neighbors in them. The rows
-    from which centers are computed are evenly spaced: the same rows give the same bits.
+    This many clusters make the search for the nearest centers take about as long as that for neighbors in them. The
+    rows from which centers are computed are evenly spaced: the same rows give the same bits.
     """
     n = len(key)
     n_clusters = fine_clusters(n)
