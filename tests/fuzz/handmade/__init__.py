@@ -5,7 +5,7 @@ import functools
 from tests.fuzz.handmade import arrays, commands, graphs, tables
 from tests.fuzz.handmade.case import Handmade
 
-SAMPLE = 24  # `make test` tries one in this many
+SAMPLE = 48  # `make test` tries one in this many
 __all__ = ["SAMPLE", "Handmade", "catalog"]
 
 
