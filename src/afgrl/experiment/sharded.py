@@ -18,6 +18,7 @@ from afgrl.experiment.training import Display, resume_command
 from afgrl.methods.sharded import sharded_class
 from afgrl.ops.collectives import Shards
 from afgrl.runs.checkpoints import checkpoint_folder, drop_folders
+from afgrl.runs.embeddings import GROUP_ROWS
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import Checkpoints, History, Stopwatch
@@ -27,8 +28,6 @@ from afgrl.train.monitor import EmbeddingMonitor
 from afgrl.train.sharded_checkpoint import save_shards
 from afgrl.train.signals import stop_on_signals
 from afgrl.train.state import TrainState, initial_state
-
-GROUP_ROWS = 65_536  # of the vectors that process 0 writes at a time
 
 
 def fit_sharded(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.image import imsave
 
 from afgrl.explore.column_index import ColumnIndex
-from afgrl.explore.png import gray_png
 from afgrl.report.arrays import Json, pack_array
 
 MAX_GROUPS = 200  # a column with at most that many values is one of groups
@@ -77,7 +78,10 @@ class Density:
         margins = [round(MARGIN * size) for size in (self.height, self.width)]
         shades = self.shades().reshape(self.height, self.width)
         opacity = np.round(DENSITY_OPACITY * shades).astype(np.uint8)
-        return gray_png(DENSITY_GRAY, np.pad(opacity, [(margin, margin) for margin in margins]))
+        opacity = np.pad(opacity, [(margin, margin) for margin in margins])
+        file = io.BytesIO()
+        imsave(file, np.dstack([np.full((*opacity.shape, 3), DENSITY_GRAY, np.uint8), opacity]), format="png")
+        return file.getvalue()
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,10 @@ const MAX_GROUP_NAME = 90; // characters
 const MAX_COUNTED_POINTS = 3000; // by the search for places that cover few points; of more, every second, third … one
 const PIXELS_PER_POINT = 20; // by how much farther from its group a text may be to cover one point less
 // Where a name can be, in widths and heights of the text from its group's center; then where the id of a node can be.
-const NAME_SHIFTS = [0, -1, 1, -1.6, 1.6].flatMap((down) => [0, -0.5, 0.5].map((across) => [across, down]));
+const DOWN = [0, -0.7, 0.7, -1, 1, -1.3, 1.3, -1.6, 1.6];
+const NAME_SHIFTS = DOWN.flatMap((down) => [0, -0.25, 0.25, -0.5, 0.5].map((across) => [across, down]));
 const ID_SHIFTS = [[0, 0.9], [0, -0.9], [0.8, 0], [-0.8, 0]];
+const MAX_DISTANCE = 80; // pixels from a group's center to the middle of its name
 const TEXT_MARGIN = 4; // pixels between two texts
 
 function clusterColumn(run) {
@@ -117,7 +119,8 @@ function placeTexts(plot) {
   for (const text of plot.texts) {
     const { element } = text;
     const boxes = possibleBoxes(text, acrossOf(text.at), downOf(text.at), clientWidth, clientHeight);
-    const free = boxes.filter((candidate) => !placed.some((other) => overlap(candidate, other)));
+    const near = boxes.filter(({ distance }, index) => index === 0 || distance <= MAX_DISTANCE);
+    const free = near.filter((candidate) => !placed.some((other) => overlap(candidate, other)));
     const box = cheapest(free, ({ distance, ...sides }) => distance + PIXELS_PER_POINT * step * countInside(points, sides));
     element.style.visibility = box ? "visible" : "hidden";
     if (!box) continue;
