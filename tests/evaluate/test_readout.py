@@ -27,7 +27,7 @@ def random_case(n: int = 60, width: int = 24, seed: int = 0) -> tuple[torch.Tens
 def brute_force(z: torch.Tensor, x: torch.Tensor, adjacency: torch.Tensor) -> np.ndarray:
     """All directions in float64, by a complete singular value decomposition."""
     s, parts = adjacency.to_dense().double().numpy(), []
-    for table, weight in ((z, 1.0), (x, 0.5)):
+    for table, weight in ((z, 1.0), (x, 0.8)):
         vectors = table.double().numpy()
         vectors = h = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for _ in range(20):
@@ -84,7 +84,10 @@ def test_neighbor_information_is_0_for_one_cluster_and_1_for_separate_parts() ->
     assert neighbor_information(torch.arange(10) % 5, no_edges) == 0
 
 
-@pytest.mark.parametrize(("of_own_scales", "of_evened_scales", "takes_own"), [(0.6, 0.5, True), (0.5, 0.6, False)])
+@pytest.mark.parametrize(
+    ("of_own_scales", "of_evened_scales", "takes_own"),
+    [(0.6, 0.5, True), (0.5, 0.6, False), (0.6, 0.592, True), (0.6, 0.595, False)],
+)
 def test_the_scaling_with_more_information_about_neighbors_is_taken(
     of_own_scales: float, of_evened_scales: float, takes_own: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

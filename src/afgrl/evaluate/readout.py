@@ -13,16 +13,17 @@ from afgrl.ops.sparse.rows import unit_rows
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors
 
 TELEPORT, N_STEPS = 0.05, 20  # of the average: wider than that of the method ppr, since it hides no neighbor here
-FEATURE_WEIGHT = 0.5
+FEATURE_WEIGHT = 0.8
 MAX_WIDTH = 512  # columns that are averaged; wider tables are first projected onto as many principal directions
 MAX_BYTES = 1 << 30  # of all averaged columns: more than 130,000 nodes have fewer, but at least 32
 MAX_DIRECTIONS = 256
 FEWEST_OWN, OWN_PER_CLUSTER = 8, 2  # directions with their own scales
 FEWEST_EVENED, EVENED_PER_CLUSTER = 16, 4
+TIE = 0.01  # information that evened directions may have less: a difference within the noise of k-means
 
 
 def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) -> Tensor:
-    """The leading principal directions of ``[u(z) | u(PPR z) | .5 u(x) | .5 u(PPR x)]``: [n, at most 256].
+    """The leading principal directions of ``[u(z) | u(PPR z) | .8 u(x) | .8 u(PPR x)]``: [n, at most 256].
 
     z are the vectors [n, d] and x the features [n, f], dense or CSR; both are projected onto their leading 512
     directions if they are wider. u scales rows to length 1. PPR is the personalized PageRank average over
@@ -57,7 +58,7 @@ def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, s
 
     Either the first two directions per cluster (at least 8) with their own scales, or the first four (at least 16) with
     the square roots of their scales, so that no single direction decides. Each suits some graphs; the one is taken
-    whose clusters tell more about the clusters of neighbors.
+    whose clusters tell more about the clusters of neighbors, and the second if they tell equally much.
     """
     own = directions[:, : max(FEWEST_OWN, OWN_PER_CLUSTER * n_clusters)]
     evened = directions[:, : max(FEWEST_EVENED, EVENED_PER_CLUSTER * n_clusters)]
@@ -68,7 +69,7 @@ def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, s
         )
         for each in (own, evened)
     )
-    return own if of_own >= of_evened else evened
+    return evened if of_evened >= (1 - TIE) * of_own else own
 
 
 def neighbor_information(labels: Tensor, adjacency: Tensor) -> float:
