@@ -21,13 +21,14 @@ def random_case(n: int = 60, width: int = 24, seed: int = 0) -> tuple[torch.Tens
     z = draw.normal(size=(n, width)) * draw.uniform(0.1, 10, (n, 1)) * np.geomspace(1, 0.05, width)
     graph = Graph(np.ones((n, 1), dtype=np.float32), draw.integers(n - 4, size=(2, 2 * n)))
     x = draw.normal(size=(n, 7)).astype(np.float32)
+    x[np.arange(7 * n).reshape(n, 7) % 6 != 0] = 0  # sparse, with a value in each row
     return torch.from_numpy(z.astype(np.float32)), torch.from_numpy(x), gcn_norm(graph)
 
 
 def brute_force(z: torch.Tensor, x: torch.Tensor, adjacency: torch.Tensor) -> np.ndarray:
     """All directions in float64, by a complete singular value decomposition."""
     s, parts = adjacency.to_dense().double().numpy(), []
-    for table, weight in ((z, 1.0), (x, 0.8)):
+    for table, weight in ((z, 1.0), (x, 0.7)):
         vectors = table.double().numpy()
         vectors = h = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for _ in range(20):
@@ -158,3 +159,13 @@ def test_invalid_vectors_are_rejected() -> None:
     z[3, 3] = torch.nan
     with pytest.raises(UserError, match="NaN or infinite"):
         smoothed_directions(z, x, adjacency)
+
+
+def test_dense_features_have_no_part() -> None:
+    z, x, adjacency = random_case()
+    dense = x.clone()
+    dense[x == 0] = 0.5
+    alone = smoothed_directions(z, torch.ones(60, 1), adjacency)
+    assert torch.equal(smoothed_directions(z, dense, adjacency), alone)
+    assert smoothed_directions(z, dense.to_sparse_csr(), adjacency).equal(alone)
+    assert smoothed_directions(z, x, adjacency).shape[1] == alone.shape[1] + 14

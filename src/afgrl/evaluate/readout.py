@@ -13,7 +13,8 @@ from afgrl.ops.sparse.rows import unit_rows
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors
 
 TELEPORT, N_STEPS = 0.05, 20  # of the average: wider than that of the method ppr, since it hides no neighbor here
-FEATURE_WEIGHT = 0.8
+FEATURE_WEIGHT = 0.7  # of sparse features
+DENSE_FEATURES = 0.2  # share of non-zeros from which features have no part: training loses little of them
 MAX_WIDTH = 512  # columns that are averaged; wider tables are first projected onto as many principal directions
 MAX_BYTES = 1 << 30  # of all averaged columns: more than 130,000 nodes have fewer, but at least 32
 MAX_DIRECTIONS = 256
@@ -23,10 +24,10 @@ TIE = 0.01  # information that evened directions may have less: a difference wit
 
 
 def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) -> Tensor:
-    """The leading principal directions of ``[u(z) | u(PPR z) | .8 u(x) | .8 u(PPR x)]``: [n, at most 256].
+    """The leading principal directions of ``[u(z) | u(PPR z) | .7 u(x) | .7 u(PPR x)]``: [n, at most 256].
 
     z are the vectors [n, d] and x the features [n, f], dense or CSR; both are projected onto their leading 512
-    directions if they are wider. u scales rows to length 1. PPR is the personalized PageRank average over
+    directions if they are wider. Features with 20 % non-zeros or more have no part. u scales rows to length 1. PPR is the personalized PageRank average over
     ``adjacency``, the normalized adjacency S of all n nodes as a CSR tensor: it removes what distinguishes a node from
     its neighbors; z keeps what the average loses, and x what training loses. The directions are not centered, and have
     their singular values as scales.
@@ -42,8 +43,9 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     if not bool(torch.isfinite(values).all()):
         raise UserError("The vectors contain values that are NaN or infinite.")
     width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * n)))
+    tables = [(vectors, 1.0)] if _density(features) >= DENSE_FEATURES else [(vectors, 1.0), (features, FEATURE_WEIGHT)]
     parts = []
-    for table, weight in ((vectors, 1.0), (features, FEATURE_WEIGHT)):
+    for table, weight in tables:
         unit = unit_rows(table)
         if unit.shape[1] > width:
             unit = F.normalize(unit @ feature_basis(unit, width))
@@ -51,6 +53,12 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
         parts += [weight * unit, weight * F.normalize(pagerank_average(unit, adjacency, TELEPORT, N_STEPS))]
     joined = torch.cat(parts, dim=1)
     return joined @ leading_eigenvectors(gram_matrix([joined]), MAX_DIRECTIONS)
+
+
+def _density(features: Tensor) -> float:
+    """The share of non-zeros."""
+    values = features.values() if features.layout == torch.sparse_csr else features
+    return int(values.count_nonzero()) / max(1, features.shape[0] * features.shape[1])
 
 
 def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, seed: int = 0) -> Tensor:
