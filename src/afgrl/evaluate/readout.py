@@ -27,10 +27,10 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     """The leading principal directions of ``[u(z) | u(PPR z) | .7 u(x) | .7 u(PPR x)]``: [n, at most 256].
 
     z are the vectors [n, d] and x the features [n, f], dense or CSR; both are projected onto their leading 512
-    directions if they are wider. Features with 20 % non-zeros or more have no part. u scales rows to length 1. PPR is the personalized PageRank average over
-    ``adjacency``, the normalized adjacency S of all n nodes as a CSR tensor: it removes what distinguishes a node from
-    its neighbors; z keeps what the average loses, and x what training loses. The directions are not centered, and have
-    their singular values as scales.
+    directions if they are wider. Features with 20 % non-zeros or more have no part. u scales rows to length 1. PPR is
+    the personalized PageRank average over ``adjacency``, the normalized adjacency S of all n nodes as a CSR tensor: it
+    removes what distinguishes a node from its neighbors; z keeps what the average loses, and x what training loses. The
+    directions are not centered, and have their singular values as scales.
     """
     n = vectors.shape[0]
     if vectors.ndim != 2 or adjacency.shape != (n, n) or features.ndim != 2 or features.shape[0] != n:
