@@ -32,6 +32,7 @@ class PositiveSearch:
         self.pairs: Pairs | None = None  # candidates and positives
         self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss
         self.centers: Tensor | None = None  # [m, k, d]
+        self.counts: Tensor | None = None  # in batches: from ``count_pairs``, once they were asked for
 
     def initial_rows(self, n: int, rng: torch.Generator) -> Tensor | None:
         """Random rows of those of k-means as its initial centers: [m, k]; None if it is warm-started or not run."""
@@ -62,6 +63,7 @@ class PositiveSearch:
     def run(self, h: Tensor, t: Tensor, edges: Tensor, labels: Tensor | None, side: SideStream) -> SparseMatrix:
         """The positive pairs of all nodes. ``labels`` comes from ``cluster``, which may still run on ``side``."""
         settings, n = self.settings, h.shape[0]
+        self.counts = None
         if labels is not None and settings.positives == "clusters":
             side.join()
             self.pairs = same_cluster_pairs(labels, settings.include_self)
@@ -91,16 +93,21 @@ class PositiveSearch:
         """The number of positives, and the shares of local and of global ones among those that are other nodes."""
         if self.pairs is None:
             return {}
-        return describe_pairs(count_pairs(self.pairs.compact()))
+        counts = count_pairs(self.pairs.compact()) if self.counts is None else self.counts
+        if self.settings.in_batches:  # a captured search of full batches replaces the pairs without this object
+            self.counts = counts
+        return describe_pairs(counts)
 
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint stores."""
-        pairs = None if self.pairs is None else {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
+    def state(self, *, with_pairs: bool = True) -> dict[str, Any]:
+        """What a checkpoint stores; the pairs are not needed if the next step searches them again."""
+        pairs = None
+        if self.pairs is not None and with_pairs:
+            pairs = {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
         nodes = 0 if self.matrix is None else self.matrix.shape[0]
         return {"pairs": pairs, "nodes": nodes, "centers": self.centers}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.centers = state["centers"]
+        self.centers, self.counts = state["centers"], None
         self.pairs = self.matrix = None
         if state["pairs"] is not None:
             self.pairs = Pairs(**state["pairs"])

@@ -6,6 +6,7 @@ their gradients. So a step depends on the number of processes by the rounding of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,8 +152,8 @@ class ShardedAFGRL(AFGRLMethod):
         src = torch.arange(shards.begin, shards.end, device=h.device).repeat_interleave(k)
         return filter_pairs(src, nearest.flatten(), shards.n, edges, labels, settings.positives)
 
-    def _gram(self, parts: Tensor) -> Tensor:
-        sample = parts[self.shards.part_of(rows_to_fit(self.shards.n))]
+    def _gram(self, parts: Callable[[slice], Tensor], n: int) -> Tensor:
+        sample = parts(self.shards.part_of(rows_to_fit(self.shards.n)))
         return gram_matrix(sample.split(CALIBRATION_ROWS), self.shards)
 
     @torch.no_grad()
