@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from afgrl.methods.parts.afgrl_settings import AFGRLSettings
-from afgrl.methods.parts.positives import Clustering, Pairs, candidate_pairs, filter_pairs, same_cluster_pairs
+from afgrl.methods.parts.positives import Pairs, candidate_pairs, filter_pairs, same_cluster_pairs
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.kmeans import random_rows, run_kmeans
-from afgrl.ops.knn.clusters import FINE_PROBES, fine_partition, in_leading_directions
+from afgrl.ops.knn.clusters import Clustering, fine_partition, in_leading_directions
 from afgrl.ops.pair_filter import GLOBAL, LOCAL
 from afgrl.ops.pair_loss import pair_matrix
 from afgrl.ops.sparse.matrix import SparseMatrix
@@ -77,7 +77,7 @@ class PositiveSearch:
                 h, t, centers = in_leading_directions(h, t, clustering.centers)
                 clustering = Clustering(labels[0], centers)
             if n > HUGE:
-                clustering = Clustering(*fine_partition(t), FINE_PROBES)
+                clustering = fine_partition(t)
         src, dst = candidate_pairs(h, t, settings.n_neighbors, settings.include_self, settings.precision, clustering)
         self.matrix = in_place(self.matrix, pair_matrix(src, dst, n))  # sorts while k-means still runs on its stream
         side.join()
