@@ -64,7 +64,8 @@ def test_a_fine_partition_contains_nearly_all_neighbors():
     rng = torch.Generator().manual_seed(0)
     t = torch.randn(40, 16, generator=rng).repeat(100, 1) + 0.7 * torch.randn(4000, 16, generator=rng)
     h = t + 0.05 * torch.randn(4000, 16, generator=rng)
-    labels, centers = fine_partition(t)
+    labels, centers, probes = fine_partition(t)
+    assert probes == FINE_PROBES
     assert centers.shape == (fine_clusters(4000), 16) == (253, 16)
     assert torch.equal(labels, fine_partition(t)[0])
     own = (F.normalize(t) * F.normalize(centers)[labels]).sum(1)

@@ -13,7 +13,8 @@ from afgrl.ops.collectives import Shards, sent_bytes
 from afgrl.ops.collectives.exchange import Exchange
 from afgrl.ops.kmeans.sharded import nearest_centers, sharded_kmeans
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.ops.knn.ring import Clusters, ring_neighbors
+from afgrl.ops.knn.clusters import Clustering, fine_clusters, nearest_in_clusters
+from afgrl.ops.knn.ring import ring_neighbors, sharded_fine_partition
 from afgrl.ops.sparse.rows import row_range
 from afgrl.train.loop import training_loop
 from afgrl.train.state import initial_state
@@ -91,7 +92,7 @@ def test_the_same_number_of_processes_gives_the_same_bits():
 def neighbors(rank, n_processes, query, key, k, diagonal, labels):
     shards = Shards(len(query), rank, n_processes)
     own = slice(shards.begin, shards.end)
-    clusters = None if labels is None else Clusters(labels, F.normalize(key[:5]))
+    clusters = None if labels is None else Clustering(labels, F.normalize(key[:5]))
     return ring_neighbors(query[own], key[own], k, shards, diagonal, clusters)
 
 
@@ -113,6 +114,29 @@ def test_of_equal_neighbors_the_lowest_number_wins(rng):
         if labels is None:
             same = (key[:, None] == key).all(2) & ~torch.eye(143, dtype=torch.bool)
             assert alone.tolist() == [row.nonzero().flatten()[:6].tolist() for row in same]
+
+
+def found_in_fine_clusters(rank, n_processes, query, key):
+    shards = Shards(len(query), rank, n_processes)
+    own = slice(shards.begin, shards.end)
+    clusters = sharded_fine_partition(key[own], shards)
+    return clusters, ring_neighbors(query[own], key[own], 4, shards, "drop", clusters)
+
+
+def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_processes(rng):
+    key = torch.randn(12, 16, generator=rng).repeat(25, 1) + 0.5 * torch.randn(300, 16, generator=rng)
+    query = key + 0.1 * torch.randn(300, 16, generator=rng)
+    results = [run_processes(n_processes, found_in_fine_clusters, query, key) for n_processes in SIZES]
+    labels, centers, probes = results[0][0][0]
+    assert len(centers) == fine_clusters(300)
+    assert torch.equal(labels, (F.normalize(key) @ centers.T - centers.square().sum(1) / 2).argmax(1))
+    # One process without torch.distributed searches in the same clusters.
+    expected = nearest_in_clusters(query, key, 4, labels, centers, diagonal="drop", probes=probes).index
+    for parts in results:
+        for clusters, _ in parts:
+            assert torch.equal(clusters.labels, labels)
+            assert torch.equal(clusters.centers, centers)
+        assert torch.equal(torch.cat([found for _, found in parts]), expected)
 
 
 def clustered(rank, n_processes, x, centers):

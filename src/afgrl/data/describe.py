@@ -23,6 +23,7 @@ HUB = 0.2  # share of all nodes that a hub is linked to
 MIN_NODES_FOR_HUBS = 50  # in a smaller graph, any node may have that many neighbors
 LOW_HOMOPHILY = 0.4  # share of edges within a class
 DOMINANT = 0.9  # share of one class
+BLOCK_EDGES = 1 << 22  # whose labels are compared at once
 
 
 def check(source: Any, /, *, data_dir: str | Path | None = None, **read: Unpack[ReadKeywords]) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
     report = IngestReport(list(dataset.ingested.report.messages) if dataset.ingested else [])
     adjacency = _adjacency(dataset)
     degree = np.diff(adjacency.indptr)
-    n_components, component = connected_components(adjacency, directed=False)
+    n_components, component = _components(adjacency, symmetric=not graph.directed)
     description: dict[str, Any] = {
         "name": dataset.name,
         "nodes": graph.n,
@@ -63,7 +64,19 @@ def _adjacency(dataset: Dataset) -> sp.csr_array:
     n = dataset.graph.n
     index = np.int32 if max(n, len(target)) < 2**31 else np.int64
     ends = np.searchsorted(source, np.arange(n + 1)).astype(index)
-    return sp.csr_array((np.ones(len(target), dtype=np.int8), target.astype(index), ends), shape=(n, n))
+    # A view of a single 1 for all edges; SciPy would turn other types into a copy of this one.
+    ones = np.broadcast_to(np.float64(1), len(target))
+    return sp.csr_array((ones, target.astype(index), ends), shape=(n, n))
+
+
+def _components(adjacency: sp.csr_array, *, symmetric: bool) -> tuple[int, np.ndarray]:
+    """The number of connected components, and the component of each node.
+
+    The strong components of a symmetric matrix are its components, and SciPy finds them without the transpose.
+    """
+    if symmetric:
+        return connected_components(adjacency, directed=True, connection="strong")
+    return connected_components(adjacency, directed=False)
 
 
 def _check_edges(dataset: Dataset, degree: np.ndarray, description: dict[str, Any], report: IngestReport) -> None:
@@ -132,9 +145,7 @@ def _repeated_columns(table: Any, constant: np.ndarray) -> list[tuple[int, int]]
 
 
 def _check_labels(dataset: Dataset, y: np.ndarray, report: IngestReport) -> dict[str, Any]:
-    source, target = dataset.graph.edge_index.cpu().numpy()
-    labeled = (y[source] >= 0) & (y[target] >= 0)
-    homophily = float((y[source] == y[target])[labeled].mean()) if labeled.any() else None
+    homophily = _homophily(dataset.graph.edge_index.cpu().numpy(), y)
     sizes = np.bincount(y[y >= 0])
     is_type = dataset.ingested is not None and dataset.ingested.label == TYPE_COLUMN  # edges link different types
     if homophily is not None and homophily < LOW_HOMOPHILY and not is_type:
@@ -142,3 +153,15 @@ def _check_labels(dataset: Dataset, y: np.ndarray, report: IngestReport) -> dict
     if sizes.max() > DOMINANT * sizes.sum():
         report.warning(f"One class has {sizes.max() / sizes.sum():.0%} of the labeled nodes.")
     return {"homophily": None if homophily is None else round(homophily, 4), "labeled": int(sizes.sum())}
+
+
+def _homophily(edges: np.ndarray, y: np.ndarray) -> float | None:
+    """The share of edges within a class, among those whose ends have labels; None if there is none. In blocks: the
+    labels of both ends take as much memory as the edges."""
+    labeled = same = 0
+    for part in row_blocks(edges.shape[1], BLOCK_EDGES):
+        source, target = (y[end] for end in edges[:, part])
+        known = (source >= 0) & (target >= 0)
+        labeled += int(known.sum())
+        same += int((source == target)[known].sum())
+    return same / labeled if labeled else None

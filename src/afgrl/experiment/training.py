@@ -18,6 +18,7 @@ from afgrl.errors import DISK_IS_FULL, Interrupted, UserError
 from afgrl.experiment.model import complete_settings, describe_model
 from afgrl.experiment.periodic import PeriodicEvaluation
 from afgrl.methods import Method
+from afgrl.runs.embeddings import GROUP_ROWS
 from afgrl.runs.files import StorageError
 from afgrl.runs.folder import EVALUATIONS, HISTORY, Run
 from afgrl.runs.invocation import pasteable
@@ -112,7 +113,8 @@ def train_run(
         problem = f"{error.strerror}: {error.filename!r}" if error.filename else str(error)
         first = "free some space, then " if error.errno in DISK_IS_FULL else ""
         raise StorageError(f"{problem}; {first}resume with: {resume_command(run, spec)}") from error
-    run.save_embedding(dataset.graph.ids, state.method.embed(inputs).cpu().numpy())
+    vectors = state.method.embed(inputs).split(GROUP_ROWS)
+    run.save_embedding_groups(dataset.graph.ids, (block.cpu().numpy() for block in vectors))
     predictions = state.method.predict(inputs)
     if predictions is not None:
         run.save_predictions(predictions.cpu().numpy())

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,10 @@ class Graph:
 
     @property
     def n_isolated(self) -> int:
-        return self.n - int(torch.unique(self.edge_index).numel())
+        linked = torch.zeros(self.n, dtype=torch.bool, device=self.edge_index.device)
+        for end in self.edge_index:
+            linked[end] = True
+        return self.n - int(linked.sum())
 
     @property
     def mean_degree(self) -> float:
@@ -75,9 +79,9 @@ class Graph:
         total, squares = torch.zeros(2, self.n, dtype=torch.float64).index_add_(1, self.edge_index[0].cpu(), weight)
         return float((total.square() / squares).nan_to_num(0.0).sum()) / self.n
 
-    @property
+    @cached_property
     def density(self) -> float:
-        """Share of non-zero features."""
+        """Share of non-zero features; it is asked for several times, and a large table takes seconds to read."""
         filled = self.x.values().count_nonzero() if self.x.layout == torch.sparse_csr else self.x.count_nonzero()
         return int(filled) / (self.x.shape[0] * self.x.shape[1])
 

@@ -13,6 +13,7 @@ O(n·M·K·d·kmeans_iters) for k-means. Memory: O(n·(f + d + w)); afgrl.cost e
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,7 @@ __all__ = ["LARGE", "AFGRLMethod", "AFGRLSettings"]
 SVD_WIDTH, HUGE_SVD_WIDTH = 1024, 256  # columns of the input "svd"
 SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
 CALIBRATION_ROWS = 16_384
+ROWS_AT_ONCE = 1 << 18  # of a huge graph, whose parts are joined and projected
 
 
 def svd_width(n_nodes: int) -> int:
@@ -193,8 +195,12 @@ class AFGRLMethod(Method):
 
     def _table(self, inputs: BatchInputs) -> RowTable:
         if "table" not in inputs.computed:
-            directions = F.normalize(self._directions(inputs)[:, : svd_width(self.size.n_nodes)])
-            inputs.computed["table"] = RowTable.of(SVD_LENGTH * directions)
+            directions = self._directions(inputs)
+            inputs.computed["table"] = RowTable.of(
+                F.normalize(directions[:, : svd_width(self.size.n_nodes)]).mul_(SVD_LENGTH)
+            )
+            if len(directions) > HUGE:  # the encoder's input has more columns than the embedding
+                inputs.computed["directions"] = directions[:, : self.settings.n_components].clone()
         table: RowTable = inputs.computed["table"]
         return table
 
@@ -244,15 +250,26 @@ class AFGRLMethod(Method):
         if self.settings.skip == "none":
             return h
         untrained = self._untrained(inputs)
-        trained = len(untrained) ** 0.5 * F.normalize(h)  # counts as much as all untrained parts together
-        parts = torch.cat([trained, *untrained], dim=1)
+
+        def joined(rows: slice) -> Tensor:
+            trained = len(untrained) ** 0.5 * F.normalize(h[rows])  # counts as much as all untrained parts together
+            return torch.cat([trained, *(part[rows] for part in untrained)], dim=1)
+
+        parts = joined if len(h) > HUGE else joined(slice(None)).__getitem__
         # Other graphs are embedded with the projection of the training graph, unless that was never embedded.
         if "trained_on" in inputs.computed or not self.projection.any():
-            self.projection.copy_(leading_eigenvectors(self._gram(parts), len(self.projection.T)))
-        return parts @ self.projection
+            self.projection.copy_(leading_eigenvectors(self._gram(parts, len(h)), len(self.projection.T)))
+        if len(h) <= HUGE:
+            return parts(slice(None)) @ self.projection
+        vectors = h.new_empty(len(h), len(self.projection.T))
+        for start in range(0, len(h), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            vectors[rows] = parts(rows) @ self.projection
+        return vectors
 
-    def _gram(self, parts: Tensor) -> Tensor:
-        return gram_matrix(parts[rows_to_fit(len(parts))].split(CALIBRATION_ROWS))
+    def _gram(self, parts: Callable[[slice], Tensor], n: int) -> Tensor:
+        """Of the rows from which the projection is fitted; ``parts`` returns rows of n."""
+        return gram_matrix(parts(rows_to_fit(n)).split(CALIBRATION_ROWS))
 
     @torch.no_grad()
     def sample(self, inputs: Inputs | BatchInputs, rows: Tensor) -> Tensor:
@@ -266,7 +283,8 @@ class AFGRLMethod(Method):
 
     def get_extra_state(self) -> dict[str, Any]:
         pull = None if self.pull is None or self._is_due() else tuple(self.pull)  # a refresh would replace it
-        return {**self.search.state(), "pull": pull, "age": self.age}
+        with_pairs = not (self.settings.in_batches and self._is_due())
+        return {**self.search.state(with_pairs=with_pairs), "pull": pull, "age": self.age}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.search.restore(state)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from afgrl.methods.parts.afgrl_settings import AFGRLSettings
-from afgrl.methods.parts.positives import Clustering, Pairs, candidate_pairs, filter_pairs, same_cluster_pairs
+from afgrl.methods.parts.positives import Pairs, candidate_pairs, filter_pairs, same_cluster_pairs
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.kmeans import random_rows, run_kmeans
-from afgrl.ops.knn.clusters import FINE_PROBES, fine_partition, in_leading_directions
+from afgrl.ops.knn.clusters import Clustering, fine_partition, in_leading_directions
 from afgrl.ops.pair_filter import GLOBAL, LOCAL
 from afgrl.ops.pair_loss import pair_matrix
 from afgrl.ops.sparse.matrix import SparseMatrix
@@ -32,6 +32,7 @@ class PositiveSearch:
         self.pairs: Pairs | None = None  # candidates and positives
         self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss
         self.centers: Tensor | None = None  # [m, k, d]
+        self.counts: Tensor | None = None  # in batches: from ``count_pairs``, once they were asked for
 
     def initial_rows(self, n: int, rng: torch.Generator) -> Tensor | None:
         """Random rows of those of k-means as its initial centers: [m, k]; None if it is warm-started or not run."""
@@ -62,6 +63,7 @@ class PositiveSearch:
     def run(self, h: Tensor, t: Tensor, edges: Tensor, labels: Tensor | None, side: SideStream) -> SparseMatrix:
         """The positive pairs of all nodes. ``labels`` comes from ``cluster``, which may still run on ``side``."""
         settings, n = self.settings, h.shape[0]
+        self.counts = None
         if labels is not None and settings.positives == "clusters":
             side.join()
             self.pairs = same_cluster_pairs(labels, settings.include_self)
@@ -75,7 +77,7 @@ class PositiveSearch:
                 h, t, centers = in_leading_directions(h, t, clustering.centers)
                 clustering = Clustering(labels[0], centers)
             if n > HUGE:
-                clustering = Clustering(*fine_partition(t), FINE_PROBES)
+                clustering = fine_partition(t)
         src, dst = candidate_pairs(h, t, settings.n_neighbors, settings.include_self, settings.precision, clustering)
         self.matrix = in_place(self.matrix, pair_matrix(src, dst, n))  # sorts while k-means still runs on its stream
         side.join()
@@ -91,16 +93,21 @@ class PositiveSearch:
         """The number of positives, and the shares of local and of global ones among those that are other nodes."""
         if self.pairs is None:
             return {}
-        return describe_pairs(count_pairs(self.pairs.compact()))
+        counts = count_pairs(self.pairs.compact()) if self.counts is None else self.counts
+        if self.settings.in_batches:  # a captured search of full batches replaces the pairs without this object
+            self.counts = counts
+        return describe_pairs(counts)
 
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint stores."""
-        pairs = None if self.pairs is None else {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
+    def state(self, *, with_pairs: bool = True) -> dict[str, Any]:
+        """What a checkpoint stores; the pairs are not needed if the next step searches them again."""
+        pairs = None
+        if self.pairs is not None and with_pairs:
+            pairs = {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
         nodes = 0 if self.matrix is None else self.matrix.shape[0]
         return {"pairs": pairs, "nodes": nodes, "centers": self.centers}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.centers = state["centers"]
+        self.centers, self.counts = state["centers"], None
         self.pairs = self.matrix = None
         if state["pairs"] is not None:
             self.pairs = Pairs(**state["pairs"])

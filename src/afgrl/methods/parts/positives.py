@@ -7,7 +7,7 @@ same cluster.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from afgrl.graph import Graph
 from afgrl.ops.dispatch import Precision
 from afgrl.ops.knn import Diagonal, nearest_neighbors
-from afgrl.ops.knn.clusters import PROBES, nearest_in_clusters
+from afgrl.ops.knn.clusters import Clustering, nearest_in_clusters
 from afgrl.ops.pair_filter import GLOBAL, LOCAL, pair_kinds
 from afgrl.ops.propagation.columns import hops
 
@@ -46,14 +46,6 @@ class Pairs:
 def edge_keys(graph: Graph) -> Tensor:
     """Each edge as one number ``source · n + target``, ascending: [e] int64, for ``filter_pairs``."""
     return graph.edge_index[0] * graph.n + graph.edge_index[1]
-
-
-class Clustering(NamedTuple):
-    """A clustering of the target vectors, for a search in the nearest clusters only."""
-
-    labels: Tensor  # [n]
-    centers: Tensor  # [k, d]
-    probes: int = PROBES  # clusters that a query searches
 
 
 def candidate_pairs(

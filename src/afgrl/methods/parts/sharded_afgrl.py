@@ -6,6 +6,7 @@ their gradients. So a step depends on the number of processes by the rounding of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +20,11 @@ from afgrl.methods.base import Size
 from afgrl.methods.parts.afgrl_settings import AFGRLSettings
 from afgrl.methods.parts.positive_search import count_pairs, describe_pairs, kmeans_rows
 from afgrl.methods.parts.positives import Pairs, edge_keys, filter_pairs
+from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.collectives import Shards
 from afgrl.ops.kmeans.sharded import nearest_centers, sharded_kmeans
-from afgrl.ops.knn.ring import Clusters, ring_neighbors, sharded_leading_directions
+from afgrl.ops.knn.clusters import Clustering
+from afgrl.ops.knn.ring import ring_neighbors, sharded_fine_partition, sharded_leading_directions
 from afgrl.ops.pair_loss import Pull
 from afgrl.ops.pair_loss.sharded import sharded_pull
 from afgrl.ops.propagation import Propagated, features_for_products
@@ -146,13 +149,13 @@ class ShardedAFGRL(AFGRLMethod):
         clusters = None
         if labels is not None and self.search.centers is not None and settings.searches_clusters(shards.n, h.device):
             h, t, centers = sharded_leading_directions(h, t, self.search.centers[0], shards)
-            clusters = Clusters(labels[0], centers)
+            clusters = sharded_fine_partition(t, shards) if shards.n > HUGE else Clustering(labels[0], centers)
         nearest = ring_neighbors(h, t, k, shards, "first" if settings.include_self else "drop", clusters)
         src = torch.arange(shards.begin, shards.end, device=h.device).repeat_interleave(k)
         return filter_pairs(src, nearest.flatten(), shards.n, edges, labels, settings.positives)
 
-    def _gram(self, parts: Tensor) -> Tensor:
-        sample = parts[self.shards.part_of(rows_to_fit(self.shards.n))]
+    def _gram(self, parts: Callable[[slice], Tensor], n: int) -> Tensor:
+        sample = parts(self.shards.part_of(rows_to_fit(self.shards.n)))
         return gram_matrix(sample.split(CALIBRATION_ROWS), self.shards)
 
     @torch.no_grad()

@@ -72,11 +72,11 @@ class SpectralFeatures(nn.Module):
         return blocks
 
     def _rotate(self, blocks: list[Tensor]) -> Tensor:
-        first, *rest = blocks
+        """V from the blocks, which are removed from the list: each takes as much memory as the features."""
         rotation, *rotations = self.rotation.split(len(self.rotation) // (N_HOPS + 1))
-        v = first @ rotation
-        for block, rotation in zip(rest, rotations, strict=True):
-            v.addmm_(block, rotation)
+        v = blocks.pop(0) @ rotation
+        for rotation in rotations:
+            v.addmm_(blocks.pop(0), rotation)
         return v
 
     def _blocks(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:

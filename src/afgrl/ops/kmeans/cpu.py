@@ -44,8 +44,9 @@ def lloyd_cpu(
     now = _compare(x, centers.flatten(0, 1), [k] * m)
     # The sums of the clusters are updated by the rows that change, in float64 so that no error accumulates over the
     # iterations: only the sums of the rows themselves are rounded.
-    sums = _sums(x, now.label, torch.ones_like(now.label, dtype=torch.bool), k).double()
+    sums = _sums(x, now.label, torch.ones_like(now.label, dtype=torch.bool), k).double() if n_iters else None
     for _ in range(n_iters):
+        assert sums is not None
         old_centers, centers = centers, _means(sums, now.label, centers)
         before, now = now, _reassign(x, centers, (centers != old_centers).any(-1), now)
         changed = now.label != before.label

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +20,58 @@ FINE_PROBES, FINE_ROWS, FINE_ITERS = 16, 64, 5
 WIDTH, ROWS = 128, 16_384  # of ``in_leading_directions``: columns, and rows from which they are computed
 
 
+class Clustering(NamedTuple):
+    """A clustering of the keys, for a search in the nearest clusters only."""
+
+    labels: Tensor  # [n]
+    centers: Tensor  # [k, d]
+    probes: int = PROBES  # clusters that a query searches
+
+
+class Groups(NamedTuple):
+    """Rows grouped by cluster, in the given order within each."""
+
+    rows: Tensor  # [p]
+    ends: list[int]  # one past the last row of each cluster
+
+    @classmethod
+    def of(cls, clusters: Tensor, n_clusters: int, rows: Tensor | None = None) -> Groups:
+        """Of the rows 0, 1, …, or of ``rows``, which have these clusters."""
+        order = clusters.argsort(stable=True)
+        ends = torch.bincount(clusters, minlength=n_clusters).cumsum(0).tolist()
+        return cls(order if rows is None else rows[order], ends)
+
+    def members(self, cluster: int) -> Tensor:
+        return self.rows[self.ends[cluster - 1] if cluster else 0 : self.ends[cluster]]
+
+
+class Visitors(NamedTuple):
+    """Which queries search which clusters."""
+
+    labels: Tensor  # [q] the own cluster of each query
+    own: Groups  # the queries of each cluster
+    others: Groups  # queries of other clusters that search it
+    everywhere: Tensor  # queries whose clusters have too few keys: they search all clusters
+
+    @classmethod
+    def of(cls, nearest: Tensor, labels: Tensor, sizes: Tensor, min_keys: int) -> Visitors:
+        """From the clusters that queries search [q, probes], their own among them, and the number of keys in each."""
+        few = sizes[nearest].sum(1) < min_keys
+        nearest = torch.where(few.unsqueeze(1), labels.unsqueeze(1), nearest)
+        probed = nearest.flatten()
+        query = torch.arange(len(labels), device=labels.device).repeat_interleave(nearest.shape[1])
+        foreign = probed != labels.repeat_interleave(nearest.shape[1])
+        others = Groups.of(probed[foreign], len(sizes), query[foreign])
+        return cls(labels, Groups.of(labels, len(sizes)), others, few.nonzero().squeeze(1))
+
+    def queries(self, cluster: int) -> Tensor:
+        """Those of the cluster itself first."""
+        found = [self.own.members(cluster), self.others.members(cluster)]
+        if len(self.everywhere):
+            found.append(self.everywhere[self.labels[self.everywhere] != cluster])
+        return torch.cat(found)
+
+
 def nearest_in_clusters(
     query: Tensor, key: Tensor, k: int, labels: Tensor, centers: Tensor, *, diagonal: Diagonal, probes: int = PROBES
 ) -> Neighbors:
@@ -33,7 +86,8 @@ def nearest_in_clusters(
         raise UserError(f"Queries, keys and labels must have one row per node, but their shapes are {shapes}.")
     query, key, labels = F.normalize(query), F.normalize(key), labels.long()
     sizes = torch.bincount(labels, minlength=len(centers))
-    nearest = _nearest_centers(query, F.normalize(centers), labels, probes)
+    nearest = nearest_centers(query, F.normalize(centers), labels, probes)
+    visitors = Visitors.of(nearest, labels, sizes, k + (diagonal == "drop"))
     index = torch.zeros(n, k, dtype=torch.int64, device=query.device)
     similarity = query.new_full((n, k), -torch.inf)
 
@@ -45,24 +99,11 @@ def nearest_in_clusters(
             similarity[rows], position = values.topk(k, dim=1)
             index[rows] = torch.cat([index[rows], members[best.indices]], 1).gather(1, position)
 
-    few = sizes[nearest].sum(1) < k + (diagonal == "drop")
-    nearest[few] = labels[few].unsqueeze(1)  # they search all other clusters, too
-    by_label, ends = labels.argsort(stable=True), sizes.cumsum(0).tolist()
-    probed, others = nearest.flatten(), torch.arange(n, device=labels.device).repeat_interleave(nearest.shape[1])
-    foreign = probed != labels.repeat_interleave(nearest.shape[1])
-    probed, others = probed[foreign], others[foreign]
-    by_cluster = others[probed.argsort(stable=True)]
-    stops = torch.bincount(probed, minlength=len(centers)).cumsum(0).tolist()
-    lonely = few.nonzero().squeeze(1)
-    for cluster, (end, stop) in enumerate(zip(ends, stops, strict=True)):
-        members = by_label[ends[cluster - 1] if cluster else 0 : end]
-        if len(members) == 0:
-            continue
+    for cluster in range(len(centers)):
         # Members come first among the queries, so that query and key of the same node are on the diagonal.
-        queries = [members, by_cluster[stops[cluster - 1] if cluster else 0 : stop]]
-        if len(lonely):
-            queries.append(lonely[labels[lonely] != cluster])
-        search(torch.cat(queries), members)
+        members = visitors.own.members(cluster)
+        if len(members):
+            search(visitors.queries(cluster), members)
     if diagonal == "first":  # replaces the infinity that put it first
         similarity[:, 0] = (query * key).sum(1)
     return Neighbors(index, similarity)
@@ -85,38 +126,37 @@ def fine_clusters(n: int) -> int:
     return min(n, round(4 * n**0.5))
 
 
-def fine_partition(key: Tensor) -> tuple[Tensor, Tensor]:
-    """A partition of rows [n, d] for a search in ``FINE_PROBES`` clusters: labels [n] and centers [4 √n, d].
+def fine_step(n: int) -> int:
+    """Every how many rows centers of ``fine_partition`` are computed from."""
+    return max(1, n // (FINE_ROWS * fine_clusters(n)))
+
+
+def fine_partition(key: Tensor) -> Clustering:
+    """A partition of rows [n, d] for a search in ``FINE_PROBES`` of 4 √n clusters.
 
     This many clusters make the search for the nearest centers take about as long as that for neighbors in them. The
     rows from which centers are computed are evenly spaced: the same rows give the same bits.
     """
     n = len(key)
     n_clusters = fine_clusters(n)
-    sample = key[:: max(1, n // (FINE_ROWS * n_clusters))]
+    sample = key[:: fine_step(n)]
     rows = torch.linspace(0, len(sample) - 1, n_clusters, device=key.device).long().unsqueeze(0)
     fitted = run_kmeans(sample, n_clusters, unit=True, n_iters=FINE_ITERS, rows=rows).centers
     assigned = run_kmeans(key, n_clusters, unit=True, n_iters=0, centers=fitted)
-    return assigned.labels[0].long(), fitted[0]
+    return Clustering(assigned.labels[0].long(), fitted[0], FINE_PROBES)
 
 
-def _nearest_centers(query: Tensor, centers: Tensor, labels: Tensor, probes: int) -> Tensor:
+def nearest_centers(
+    query: Tensor, centers: Tensor, labels: Tensor, probes: int,
+    product: Callable[[Tensor, Tensor], Tensor] = lambda rows, centers: rows @ centers.T,
+) -> Tensor:  # fmt: skip
     """The own cluster of each query and those with the nearest centers: [n, probes]."""
     size = max(1, BLOCK_BYTES[query.device.type] // (4 * len(centers)))
     found = []
     for rows, own in zip(query.split(size), labels.split(size), strict=True):
-        cosine = (rows @ centers.T).scatter_(1, own.unsqueeze(1), torch.inf)
+        cosine = product(rows, centers).scatter_(1, own.unsqueeze(1), torch.inf)
         found.append(cosine.topk(min(probes, len(centers)), dim=1).indices)
     return torch.cat(found)
-
-
-def searched_clusters(cosine: Tensor, labels: Tensor, sizes: Tensor, probes: int, min_keys: int) -> Tensor:
-    """Whether each query searches each cluster, from its ``cosine`` with all centers: [n, clusters] bool."""
-    cosine.scatter_(1, labels.long().unsqueeze(1), torch.inf)
-    nearest = cosine.topk(min(probes, len(sizes)), dim=1).indices
-    searched = torch.zeros_like(cosine, dtype=torch.bool).scatter_(1, nearest, True)
-    searched[sizes[nearest].sum(1) < min_keys] = True
-    return searched
 
 
 def _similarities(query: Tensor, queries: Tensor, keys: Tensor, diagonal: Diagonal) -> Iterator[tuple[Tensor, Tensor]]:

@@ -8,14 +8,26 @@ the number of processes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.ops.collectives import Shards
-from afgrl.ops.knn.clusters import PROBES, ROWS, WIDTH, searched_clusters
+from afgrl.ops.kmeans.sharded import nearest_centers as assigned_centers
+from afgrl.ops.kmeans.sharded import sharded_kmeans
+from afgrl.ops.knn.clusters import (
+    FINE_ITERS,
+    FINE_PROBES,
+    ROWS,
+    WIDTH,
+    Clustering,
+    Groups,
+    Visitors,
+    fine_clusters,
+    fine_step,
+    nearest_centers,
+)
 from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal
 from afgrl.ops.sparse.stable import stable_product
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors
@@ -24,15 +36,8 @@ RING_BYTES = 256 << 20  # of the block that a process sends at once
 LOW = 2**32 - 1  # a node number fits 32 bits, as Graph.MAX_NODES says
 
 
-class Clusters(NamedTuple):
-    """A clustering of the keys of all processes, for a search in the nearest clusters only."""
-
-    labels: Tensor  # [n] of all nodes
-    centers: Tensor  # [k, d]
-
-
 def ring_neighbors(
-    query: Tensor, key: Tensor, k: int, shards: Shards, diagonal: Diagonal, clusters: Clusters | None = None
+    query: Tensor, key: Tensor, k: int, shards: Shards, diagonal: Diagonal, clusters: Clustering | None = None
 ) -> Tensor:
     """The ``k`` nodes nearest to each node of this process, nearest first: [n_own, k] int64.
 
@@ -40,19 +45,20 @@ def ring_neighbors(
     clusters only, as in ``nearest_in_clusters``.
     """
     query, key = F.normalize(query), F.normalize(key)
-    own = None if clusters is None else _searched(query, clusters, shards, k + (diagonal == "drop"))
+    visitors = None if clusters is None else _visitors(query, clusters, shards, k + (diagonal == "drop"))
     best = torch.full((len(query), k), torch.iinfo(torch.int64).min, device=query.device)
     for first, keys in _key_blocks(key, shards):
-        if clusters is None or own is None:
+        if clusters is None or visitors is None:
             everything = torch.arange(len(query), device=query.device)
             _keep_best(best, query, everything, keys, torch.arange(len(keys), device=query.device) + first,
                        shards.begin, diagonal)  # fmt: skip
             continue
-        labels = clusters.labels[first : first + len(keys)]
+        groups = Groups.of(clusters.labels[first : first + len(keys)].long(), len(clusters.centers))
         for cluster in range(len(clusters.centers)):
-            members = (labels == cluster).nonzero().squeeze(1)
-            rows = own[:, cluster].nonzero().squeeze(1)
-            _keep_best(best, query, rows, keys[members], members + first, shards.begin, diagonal)
+            members = groups.members(cluster)
+            if len(members):
+                rows = visitors.queries(cluster)
+                _keep_best(best, query, rows, keys[members], members + first, shards.begin, diagonal)
     return LOW - (best & LOW)
 
 
@@ -66,6 +72,18 @@ def sharded_leading_directions(
     sample = key[shards.part_of(slice(0, shards.n, max(1, shards.n // ROWS)))]
     basis = leading_eigenvectors(gram_matrix([sample], shards), WIDTH).to(key.dtype)
     return stable_product(query, basis.T), stable_product(key, basis.T), centers @ basis
+
+
+def sharded_fine_partition(key: Tensor, shards: Shards) -> Clustering:
+    """As ``fine_partition``, of the rows of all processes: every process has all labels and centers."""
+    key, step = F.normalize(key), fine_step(shards.n)
+    n_sampled = len(range(0, shards.n, step))
+    rows = step * torch.linspace(0, n_sampled - 1, fine_clusters(shards.n), device=key.device).long()
+    here = shards.owns(rows)
+    centers = shards.joined(key[rows[here] - shards.begin], here).unsqueeze(0)
+    centers = sharded_kmeans(key[shards.part_of(slice(0, shards.n, step))], centers, FINE_ITERS, shards)
+    labels = assigned_centers(key, centers).to(torch.int32)
+    return Clustering(shards.gather(labels.T.contiguous())[:, 0], centers[0], FINE_PROBES)
 
 
 def _key_blocks(key: Tensor, shards: Shards) -> Iterator[tuple[int, Tensor]]:
@@ -115,8 +133,10 @@ def _packed(similarity: Tensor, nodes: Tensor) -> Tensor:
     return (ordered.to(torch.int64) << 32) | (LOW - nodes)
 
 
-def _searched(query: Tensor, clusters: Clusters, shards: Shards, min_keys: int) -> Tensor:
+def _visitors(query: Tensor, clusters: Clustering, shards: Shards, min_keys: int) -> Visitors:
     sizes = torch.bincount(clusters.labels.long(), minlength=len(clusters.centers))
-    own = clusters.labels[shards.begin : shards.end]
-    cosine = stable_product(query, F.normalize(clusters.centers))
-    return searched_clusters(cosine, own, sizes, PROBES, min_keys)
+    own = clusters.labels[shards.begin : shards.end].long()
+    if len(query) == 0:
+        return Visitors.of(own.new_zeros(0, 1), own, sizes, 0)
+    nearest = nearest_centers(query, F.normalize(clusters.centers), own, clusters.probes, stable_product)
+    return Visitors.of(nearest, own, sizes, min_keys)

@@ -16,9 +16,13 @@ from afgrl.graph import Graph
 from afgrl.ops.sparse import spmm
 from afgrl.ops.sparse.matrix import SparseMatrix
 
+BLOCK_EDGES = 1 << 24  # that are placed at once
+
 
 def gcn_norm(graph: Graph) -> Tensor:
     """S as an [n, n] CSR tensor, for products that are computed once."""
+    if graph.edge_weight is None and not graph.directed:
+        return _unweighted_norm(graph)
     n, (row, column, weight) = graph.n, _entries(graph)
     count = torch.bincount(row, minlength=n)
     crow = torch.cat([count.new_zeros(1), count.cumsum(0)])
@@ -29,6 +33,28 @@ def gcn_norm(graph: Graph) -> Tensor:
     degree = torch.zeros(n, dtype=torch.float64).index_add_(0, row.cpu(), weight.cpu().double())
     scale = degree.rsqrt().to(row.device, torch.float32)
     return csr_tensor(crow, column, scale[row] * scale[column] * weight, (n, n))
+
+
+def _unweighted_norm(graph: Graph) -> Tensor:
+    """S of an undirected graph without weights: its edges are sorted already, so that the loops only have to be put
+    between them. In blocks of edges, since a sort would take several times the memory of the result."""
+    n, (row, column) = graph.n, graph.edge_index  # symmetric, so that either end may receive
+    device, loops = row.device, torch.arange(n, device=row.device)
+    crow = torch.searchsorted(row, torch.arange(n + 1, device=device)) + torch.arange(n + 1, device=device)
+    scale = crow.diff().to(torch.float32).rsqrt()  # the self-loop makes every degree at least 1
+    columns = torch.empty(len(row) + n, dtype=torch.int64, device=device)
+    values = torch.empty(len(row) + n, dtype=torch.float32, device=device)
+    before = torch.zeros(n, dtype=torch.int64, device=device)  # neighbors of each node with a lower number
+    for start in range(0, len(row), BLOCK_EDGES):
+        ends = row[start : start + BLOCK_EDGES], column[start : start + BLOCK_EDGES]
+        is_lower = ends[1] < ends[0]
+        before += torch.bincount(ends[0][is_lower], minlength=n)
+        # Before the edge (i, j) there are the loops of 0 … i - 1, and that of i if j is larger.
+        place = torch.arange(start, start + len(is_lower), device=device) + ends[0] + ~is_lower
+        columns[place], values[place] = ends[1], scale[ends[0]] * scale[ends[1]]
+    place = crow[:-1] + before
+    columns[place], values[place] = loops, scale * scale
+    return csr_tensor(crow, columns, values, (n, n))
 
 
 def gcn_adjacency(graph: Graph) -> SparseMatrix:
