@@ -102,7 +102,7 @@ def _fill(
 
         def write(block: int) -> None:
             rows = slice(block * block_rows, min((block + 1) * block_rows, shape[0]))
-            content, at = memoryview(draw(block, rows)).cast("B"), first + rows.start * row_bytes
+            content, at = draw(block, rows).data.cast("B"), first + rows.start * row_bytes
             while content:
                 written = os.pwrite(descriptor, content, at)
                 content, at = content[written:], at + written

@@ -17,7 +17,7 @@ from afgrl.graph import Graph
 from afgrl.ops.dispatch import is_fast
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.sparse import csr_multiplier
-from afgrl.ops.sparse.batches import RowTable
+from afgrl.ops.sparse.batches import RowTable, SparseRows
 from afgrl.ops.sparse.cpu import FactoredTable, Factors, factor
 from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster, fastest_layout, is_dense_on_gpu
 from afgrl.ops.sparse.rows import row_lengths, scale_rows, unit_rows, unit_sums
@@ -32,7 +32,7 @@ class Propagated:
     """The input of an encoder: the propagated features for its first layer, and S for the layers after it."""
 
     x: (
-        Tensor | FactoredTable
+        Tensor | FactoredTable | SparseRows
     )  # [n, f] SX, or [n, f · (h + 1)] [X | SX | … | SʰX] with rows of equal length in each block
     adjacency: Tensor  # [n, n] CSR: S = D^-1/2 (A + I) D^-1/2
 
