@@ -7,7 +7,7 @@ python -m benchmarks.scale --table                                             #
 
 One call adds its rows to results/scale.json after each graph, and draws results/scale.md and results/scale.png. A row
 with the same graph and device is replaced. Planted graphs are made by afgrl.bench.planted (1, 3 and 10 million nodes
-with 128 features and ten edges per node), in a process of their own.
+with 128 features and ten edges per node), in a separate process.
 
 Seconds are those of `afgrl fit` without the start of Python. Memory is sampled every 10 ms: ``anonymous`` is what the
 system cannot drop, ``resident`` also counts pages of mapped files, such as the features, which it can. Recall is the
@@ -64,7 +64,7 @@ GIB = 2**30
 
 
 def measure(name: str, device: str, settings: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Make the graph, train on it in a process of its own, and remove both."""
+    """Make the graph, train on it in a separate process, and remove both."""
     began = time.perf_counter()
     source = FILES.get(name) and str(Path(os.environ["AFGRL_DATA"]) / FILES[name])
     if source is None:

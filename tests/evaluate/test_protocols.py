@@ -19,6 +19,7 @@ from afgrl.evaluate import (
     evaluate_last_epoch,
     evaluate_predictions,
     logistic_probe,
+    protocols,
     scores_to_json,
     select_best_epochs,
     select_labeled,
@@ -205,3 +206,17 @@ def test_predictions_of_a_supervised_method() -> None:
     assert accuracy.values == (50.0, 100.0)
     assert accuracy.protocol == "last-epoch: supervised, 2 by hand"
     assert scores.keys() == {"classification"}
+
+
+def test_of_many_labeled_nodes_a_sample_is_scored(monkeypatch):
+    monkeypatch.setattr(protocols, "MOST_EVALUATED", 50)
+    monkeypatch.setattr(protocols, "SAMPLED", 20)
+    y = np.arange(60) % 3
+    rows, splits = np.arange(0, 120, 2), random_splits(60)
+    assert len(protocols.sample_labeled(rows[:50], y[:50], splits)[0]) == 50  # few enough: all of them
+    chosen, labels, own = protocols.sample_labeled(rows, y, splits)
+    assert len(chosen) == len(set(chosen)) == 20
+    assert (np.diff(chosen) > 0).all()
+    assert (labels == y[chosen // 2]).all()
+    assert (own.roles == splits.roles[:, chosen // 2]).all()
+    assert own.name.endswith("; 20 of 60 labeled nodes")

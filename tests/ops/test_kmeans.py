@@ -7,6 +7,7 @@ from sklearn.cluster import KMeans
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
+from afgrl.ops import kmeans
 from afgrl.ops.kmeans import run_kmeans
 from afgrl.ops.kmeans.reference import BLOCK_BYTES, assign
 
@@ -89,3 +90,19 @@ def test_same_generator_state_same_clusters():
 def test_an_impossible_number_of_clusters_is_refused(k, rng):
     with pytest.raises(UserError, match=f"The number of clusters must be between 1 and 3, not {k}"):
         run_kmeans(torch.eye(3), k, generator=rng)
+
+
+def test_centers_of_very_many_rows_come_from_a_sample(monkeypatch, rng):
+    x = torch.eye(3, 6)[torch.arange(900) % 3] + 0.05 * torch.randn(900, 6, generator=rng)
+    monkeypatch.setattr(kmeans, "MOST_ROWS", 60)
+    fitted, lengths = kmeans.run_kmeans, []
+
+    def recorded(rows, *arguments, **options):
+        lengths.append((len(rows), options["n_iters"]))
+        return fitted(rows, *arguments, **options)
+
+    monkeypatch.setattr(kmeans, "run_kmeans", recorded)
+    labels = kmeans.sampled_kmeans(x, 3, torch.Generator().manual_seed(0))
+    assert lengths[1:] == [(60, 30), (900, 0)]
+    assert all(len(labels[i::3].unique()) == 1 for i in range(3))
+    assert len(labels.unique()) == 3

@@ -9,6 +9,7 @@ from torch_geometric.nn import GCNConv
 from afgrl.graph import Graph
 from afgrl.ops.propagation import (
     HOP_LENGTH,
+    adjacency,
     factored_bytes,
     factored_nnz,
     layer_input,
@@ -166,3 +167,23 @@ def test_the_input_of_a_layer_is_x_in_the_faster_layout(to_sum_one, density, fac
 def test_zero_rows_stay_zero():
     graph = Graph(torch.zeros(3, 2), torch.tensor([[0], [1]]))
     assert torch.equal(propagate(graph, 2).x, torch.zeros(3, 6))
+
+
+@pytest.mark.parametrize("with_weights", [False, True])
+def test_rows_of_the_normalized_adjacency_are_those_of_the_whole(rng, monkeypatch, with_weights):
+    monkeypatch.setattr(adjacency, "BLOCK_EDGES", 13)
+    edges = torch.randint(40, (2, 150), generator=rng)
+    graph = Graph(torch.ones(50, 1), edges, edge_weight=torch.rand(150, generator=rng) + 0.1 if with_weights else None)
+    dense = torch.zeros(50, 50)
+    dense[tuple(graph.edge_index)] = 1 if graph.edge_weight is None else graph.edge_weight / graph.edge_weight.mean()
+    dense += torch.eye(50)
+    scale = dense.sum(1).rsqrt()
+    expected = scale[:, None] * dense * scale
+    whole = adjacency.gcn_norm(graph)
+    assert torch.allclose(whole.to_dense(), expected, atol=1e-6)
+    for begin, end in ((0, 50), (0, 17), (17, 50), (41, 46), (50, 50)):
+        rows = adjacency.gcn_norm_rows(graph, begin, end)
+        assert rows.shape == (end - begin, 50)
+        assert torch.equal(rows.to_dense(), whole.to_dense()[begin:end])
+        columns = whole.col_indices()[whole.crow_indices()[begin] : whole.crow_indices()[end]]
+        assert torch.equal(rows.col_indices(), columns)

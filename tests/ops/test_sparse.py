@@ -180,3 +180,11 @@ def test_whole_rows_have_one_segment_each():
     assert split.end.tolist() == [3, 3, 3 + 2 * SEGMENT]
     assert split.output.tolist() == [0, 1, 2]
     assert len(split.long_rows) == 0
+
+
+def test_a_product_with_the_transpose(rng):
+    dense = torch.randn(6, 4, generator=rng) * (torch.rand(6, 4, generator=rng) < 0.5)
+    matrix, h = SparseMatrix.from_csr(dense.to_sparse_csr()), torch.randn(6, 3, generator=rng)
+    assert torch.allclose(spmm(matrix, h, transposed=True), dense.T @ h, atol=1e-6)
+    with pytest.raises(AfgrlError, match=r"A sparse matrix \(4, 6\) cannot"):
+        spmm(matrix, h[:4], transposed=True)

@@ -61,3 +61,25 @@ def test_chunks_cover_all_rows_once_within_the_memory_bound(table, monkeypatch):
     assert all(chunk.stop - chunk.start <= 7 for chunk in chunks)
     monkeypatch.setattr(batches, "CHUNK_BYTES", 1)
     assert len(ours.chunks(width=5)) == 30  # one row at a time if a row is larger than the bound
+
+
+def test_rows_of_a_table_that_stays_on_a_gpu(rng):
+    """The same code with tensors on a CPU: some rows, their product, its gradient, and dropout."""
+    dense = torch.randn(9, 7, generator=rng) * (torch.rand(9, 7, generator=rng) < 0.4)
+    dense[3] = 0
+    table = RowTable(csr=dense.to_sparse_csr())
+    assert (table.shape, table.device.type, table.has_fixed_sizes) == ((9, 7), "cpu", False)
+    weight = torch.randn(7, 5, generator=rng, requires_grad=True)
+    for index in (torch.tensor([8, 3, 3, 0, 5]), slice(2, 6), slice(None)):
+        rows = table.rows(index)
+        assert rows.shape == (len(dense[index]), 7)
+        product = rows @ weight
+        assert torch.allclose(product, dense[index] @ weight, atol=1e-6)  # sums of at most seven numbers
+        (gradient,) = torch.autograd.grad(product.square().sum(), weight)
+        expected = 2 * dense[index].T @ (dense[index] @ weight)
+        assert torch.allclose(gradient, expected, atol=1e-5)
+    one = torch.eye(7)
+    dropped = table.rows(slice(None), 0.5, torch.Generator().manual_seed(0)) @ one
+    kept = dropped != 0
+    assert 0 < kept.sum() < (dense != 0).sum()
+    assert torch.equal(dropped[kept], 2 * dense[kept])

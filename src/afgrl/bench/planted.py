@@ -1,6 +1,6 @@
 """Random graphs of any size with planted classes, written as a folder of arrays (docs/scale.md).
 
-Everything is drawn in blocks, each from a generator of its own, and blocks are written by several threads: the same
+Everything is drawn in blocks, each from its own generator, and blocks are written by several threads: the same
 seed gives the same files, whatever the number of threads. Memory is that of the labels and of a few blocks.
 """
 
@@ -102,7 +102,7 @@ def _fill(
 
         def write(block: int) -> None:
             rows = slice(block * block_rows, min((block + 1) * block_rows, shape[0]))
-            content, at = memoryview(draw(block, rows)).cast("B"), first + rows.start * row_bytes
+            content, at = draw(block, rows).data.cast("B"), first + rows.start * row_bytes
             while content:
                 written = os.pwrite(descriptor, content, at)
                 content, at = content[written:], at + written

@@ -22,6 +22,7 @@ from afgrl.evaluate.similarity import similarity_scores
 LAST_EPOCH = "last-epoch"
 BEST_EPOCH = "best-epoch"
 READOUT = "clustering-readout"  # a task of last-epoch evaluation
+MOST_EVALUATED, SAMPLED = 200_000, 50_000  # labeled nodes above which a sample is scored, and its size
 READOUT_RESTARTS = 10  # per fit: the lowest inertia of ten varies less than that of one, and needs no label
 
 
@@ -31,12 +32,24 @@ def select_labeled(y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarra
     return rows, y[rows], Splits(splits.name, splits.roles[:, rows])
 
 
+def sample_labeled(rows: np.ndarray, y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarray, Splits]:
+    """What ``select_labeled`` returned, or of more than 200,000 nodes a random sample of 50,000: scores compare all
+    pairs of nodes and cluster them a hundred times, which would take hours."""
+    if len(rows) <= MOST_EVALUATED:
+        return rows, y, splits
+    chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:SAMPLED])
+    name = f"{splits.name}; {SAMPLED:,} of {len(rows):,} labeled nodes"
+    return rows[chosen], y[chosen], Splits(name, splits.roles[:, chosen])
+
+
 def evaluate_last_epoch(
-    embedding: Any, y: Any, splits: Splits, seed: int = 0, *, n_fits: int = 10, readout: Any = None
-) -> dict[str, dict[str, Score]]:
+    embedding: Any, y: Any, splits: Splits, seed: int = 0, *, n_fits: int = 10, readout: Any = None,
+    nodes: str = "all nodes",
+) -> dict[str, dict[str, Score]]:  # fmt: skip
     """Evaluate one embedding on all three tasks: {"classification", "clustering", "similarity"} → name → Score.
 
     ``readout`` holds the same rows of ``clustering_readout``; with it, there is a fourth task, "clustering-readout".
+    ``nodes`` says which nodes these are.
     """
     accuracies = logistic_probe(embedding, y, splits)
     clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=n_fits)
@@ -47,8 +60,7 @@ def evaluate_last_epoch(
             for name, values in clusters.items()
         },
         "similarity": {
-            name: _score(name, [value], LAST_EPOCH, "all nodes")
-            for name, value in similarity_scores(embedding, y).items()
+            name: _score(name, [value], LAST_EPOCH, nodes) for name, value in similarity_scores(embedding, y).items()
         },
     }
     return scores if readout is None else scores | {READOUT: _readout_scores(readout, y, seed, n_fits)}

@@ -107,6 +107,7 @@ class AFGRLMethod(Method):
         self.search = PositiveSearch(settings)
         self.pull: Pull | None = None  # in batches: what the targets of the last refresh contribute to the loss
         self.age = 0  # steps since the last refresh
+        self.has_fixed_sizes = True  # whether all batches have as many entries
 
     @property
     def fused_optimizer(self) -> bool:
@@ -130,6 +131,7 @@ class AFGRLMethod(Method):
             inputs.computed["directions"] = self.spectral.fit_transform(inputs.x, inputs.adjacency, inputs.shards)
         elif self.spectral is not None:
             self.spectral.fit(inputs.x, inputs.adjacency, inputs.shards)
+        self.has_fixed_sizes = self._table(inputs).has_fixed_sizes
         self._calibrate(self._calibration_sample(inputs))
         inputs.computed["trained_on"] = True
 
@@ -231,7 +233,7 @@ class AFGRLMethod(Method):
         if settings.positives == "clusters" or settings.n_layers > 1:
             return None
         if settings.in_batches:
-            return None if self._is_due() else "batch"
+            return None if self._is_due() or not self.has_fixed_sizes else "batch"
         if not self._is_due():
             return "reuse"
         if settings.search == "clusters" and settings.needs_clusters:  # the sizes of clusters depend on the data

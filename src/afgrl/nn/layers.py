@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from afgrl.ops.sparse.batches import SparseRows
 from afgrl.ops.sparse.cpu import FactoredTable
 
 Normalization = Literal["frozen", "batch", "none"]
@@ -19,7 +20,7 @@ def weight_matrix(n_in: int, n_out: int, rng: torch.Generator) -> nn.Parameter:
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out), generator=rng))
 
 
-def padded_matmul(x: Tensor | FactoredTable, weight: Tensor) -> Tensor:
+def padded_matmul(x: Tensor | FactoredTable | SparseRows, weight: Tensor) -> Tensor:
     """``x @ weight``; ``x`` may have zero columns at the end, which inputs on a GPU are padded with."""
     missing = x.shape[1] - weight.shape[0]
     return x @ (F.pad(weight, (0, 0, 0, missing)) if missing else weight)

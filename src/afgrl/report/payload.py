@@ -12,6 +12,7 @@ import torch
 from afgrl.analysis.node_facts import Lists, NodeFacts
 from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.knn.clusters import fine_partition, nearest_in_clusters
 from afgrl.report.arrays import Json, pack_array, smallest_type
 from afgrl.report.map_nodes import MAX_COLUMNS, MapNodes
 from afgrl.runs.added import additions, all_vectors
@@ -19,6 +20,7 @@ from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 
 N_NEIGHBORS = 10
+MOST_EXACT = 200_000  # nodes; for more, neighbors are searched in the nearest clusters only (docs/scale.md)
 SHOWN_SCORES = (*COLUMNS, READOUT_COLUMNS[0])
 # One score per task.
 CHARTED = (
@@ -151,7 +153,11 @@ def _neighbors(vectors: np.ndarray, message: Callable[[str], Any]) -> Json:
         return {"k": 0, "index": pack_array(np.zeros(0, np.int32)), "similarity": pack_array(np.zeros(0, np.int16))}
     message(f"Computing the {k} nearest neighbors of {n:,} nodes.")
     x = torch.from_numpy(vectors)
-    found = nearest_neighbors(x, x, k, diagonal="drop")
+    if n > MOST_EXACT:
+        labels, centers, probes = fine_partition(x)
+        found = nearest_in_clusters(x, x, k, labels, centers, diagonal="drop", probes=probes)
+    else:
+        found = nearest_neighbors(x, x, k, diagonal="drop")
     similarity = (found.similarity.clamp(-1, 1) * SIMILARITY_SCALE).round().to(torch.int16)
     index = found.index.to(torch.int32)
     return {"k": k, "index": pack_array(index.numpy()), "similarity": pack_array(similarity.numpy())}

@@ -19,7 +19,7 @@ from afgrl.methods.afgrl import CALIBRATION_ROWS, AFGRLMethod, BatchInputs, Inpu
 from afgrl.methods.base import Size
 from afgrl.methods.parts.afgrl_settings import AFGRLSettings
 from afgrl.methods.parts.positive_search import count_pairs, describe_pairs, kmeans_rows
-from afgrl.methods.parts.positives import Pairs, edge_keys, filter_pairs
+from afgrl.methods.parts.positives import Pairs, filter_pairs
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.collectives import Shards
 from afgrl.ops.kmeans.sharded import nearest_centers, sharded_kmeans
@@ -28,7 +28,7 @@ from afgrl.ops.knn.ring import ring_neighbors, sharded_fine_partition, sharded_l
 from afgrl.ops.pair_loss import Pull
 from afgrl.ops.pair_loss.sharded import sharded_pull
 from afgrl.ops.propagation import Propagated, features_for_products
-from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.propagation.adjacency import gcn_norm_rows
 from afgrl.ops.propagation.sharded import ShardedMatrix, diagonal, sharded_row_table
 from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.rows import row_range
@@ -51,12 +51,14 @@ class ShardedAFGRL(AFGRLMethod):
         self.counts: Tensor | None = None  # of the pairs of the last refresh, from ``count_pairs``
 
     def prepare(self, graph: Graph) -> ShardedInputs:
-        """From the whole graph on the host; only the rows of this process move to its device."""
+        """From the whole graph on the host; only the rows of this process are normalized and move to its device."""
         shards, device = self.shards, self.device
         own = lambda table: row_range(table, shards.begin, shards.end).to(device)  # noqa: E731
-        rows = own(gcn_norm(graph))
+        rows = gcn_norm_rows(graph, shards.begin, shards.end).to(device)
         adjacency = ShardedMatrix.of(rows.crow_indices(), rows.col_indices(), rows.values(), shards)
-        edges = edge_keys(graph)[shards.owns(graph.edge_index[0])].to(device)
+        source, ends = graph.edge_index[0], torch.tensor([shards.begin, shards.end])
+        here = slice(*torch.searchsorted(source, ends).tolist())  # edges are sorted by their source
+        edges = (source[here] * graph.n + graph.edge_index[1, here]).to(device)
         inputs = ShardedInputs(own(graph.x), adjacency, edges, shards, self_weights=diagonal(rows, shards.begin))
         if self.settings.input != "svd":
             n_hops = self.settings.n_hops if self.settings.input == "features" else None

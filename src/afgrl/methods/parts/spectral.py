@@ -8,6 +8,8 @@ from torch.nn import functional as F
 
 from afgrl.ops.collectives import Shards
 from afgrl.ops.propagation.columns import Adjacency, hops
+from afgrl.ops.sparse import csr_multiplier
+from afgrl.ops.sparse.layout import prepared_features
 from afgrl.ops.sparse.rows import unit_rows
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors, rows_to_fit
 
@@ -62,7 +64,7 @@ class SpectralFeatures(nn.Module):
 
     def _fit(self, x: Tensor, adjacency: Adjacency, shards: Shards | None) -> list[Tensor]:
         if self.basis.numel():
-            self.basis.copy_(feature_basis(unit_rows(_dense_on_gpu(x)), self.basis.shape[1], shards))
+            self.basis.copy_(feature_basis(unit_rows(prepared_features(x)), self.basis.shape[1], shards))
         blocks = self._blocks(x, adjacency)
         n = x.shape[0] if shards is None else shards.n
         sample = rows_to_fit(n) if shards is None else shards.part_of(rows_to_fit(n))
@@ -80,13 +82,14 @@ class SpectralFeatures(nn.Module):
         return v
 
     def _blocks(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:
-        x = unit_rows(_dense_on_gpu(x))
-        h = x @ self.basis if self.basis.numel() else x.to_dense()
+        x = unit_rows(prepared_features(x))
+        h = _product(x, self.basis) if self.basis.numel() else x.to_dense()
         blocks = [h, *hops(h, adjacency, N_HOPS)]
         for block in blocks:
             F.normalize(block, out=block)
         return blocks
 
 
-def _dense_on_gpu(x: Tensor) -> Tensor:
-    return x.to_dense() if x.is_cuda else x
+def _product(x: Tensor, basis: Tensor) -> Tensor:
+    """``x @ basis``; PyTorch's own product of a CSR table on a GPU has no fixed order of sums."""
+    return csr_multiplier(x)(basis) if x.is_cuda and x.layout == torch.sparse_csr else x @ basis

@@ -17,6 +17,7 @@ from afgrl.ops.kmeans.reference import KMeansResult, lloyd_reference, lloyd_unti
 __all__ = ["KMeansResult", "random_rows", "run_kmeans", "sampled_kmeans"]
 
 SAMPLE_SIZE = 10_000  # rows from which ``sampled_kmeans`` computes its initial centers
+MOST_ROWS = 500_000  # from which it computes its centers
 
 
 def run_kmeans(
@@ -65,9 +66,14 @@ def run_kmeans(
 
 def sampled_kmeans(x: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
     """The clusters of one good fit on many rows: [n]. Ten restarts of k-means++ run on a sample of the rows, and the
-    best two continue on all of them."""
+    best two continue on all of them, or on 500,000 random rows if there are more; each row then gets the cluster of its
+    nearest center."""
     order = torch.randperm(len(x), generator=generator, device=generator.device)
     sample = x[order[: max(SAMPLE_SIZE, 5 * n_clusters)]]
     starts = run_kmeans(sample, n_clusters, n_restarts=10, n_iters=50, generator=generator, init="k-means++")
-    result = run_kmeans(x, n_clusters, centers=starts.centers[starts.inertia.argsort()[:2]], n_iters=30)
-    return result.labels[int(result.inertia.argmin())]
+    rows = x if len(x) <= MOST_ROWS else x[order[:MOST_ROWS].to(x.device)]
+    result = run_kmeans(rows, n_clusters, centers=starts.centers[starts.inertia.argsort()[:2]], n_iters=30)
+    best = int(result.inertia.argmin())
+    if len(rows) == len(x):
+        return result.labels[best]
+    return run_kmeans(x, n_clusters, centers=result.centers[best : best + 1], n_iters=0).labels[0]

@@ -17,9 +17,9 @@ from afgrl.graph import Graph
 from afgrl.ops.dispatch import is_fast
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.sparse import csr_multiplier
-from afgrl.ops.sparse.batches import RowTable
+from afgrl.ops.sparse.batches import RowTable, SparseRows
 from afgrl.ops.sparse.cpu import FactoredTable, Factors, factor
-from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster, fastest_layout
+from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster, fastest_layout, is_dense_on_gpu
 from afgrl.ops.sparse.rows import row_lengths, scale_rows, unit_rows, unit_sums
 
 # Length of the rows of each block of a multi-hop input. With length 1, the Xavier weights of the encoder would change
@@ -32,7 +32,7 @@ class Propagated:
     """The input of an encoder: the propagated features for its first layer, and S for the layers after it."""
 
     x: (
-        Tensor | FactoredTable
+        Tensor | FactoredTable | SparseRows
     )  # [n, f] SX, or [n, f · (h + 1)] [X | SX | … | SʰX] with rows of equal length in each block
     adjacency: Tensor  # [n, n] CSR: S = D^-1/2 (A + I) D^-1/2
 
@@ -76,9 +76,13 @@ def row_table(graph: Graph, adjacency: Tensor, n_hops: int | None) -> RowTable:
 
     Unlike in ``propagate``, the rows of X have unit length before propagation, so that each neighbor counts the same:
     on CS this gains .3 points. The table is dense on a GPU, and dense or sparse on a CPU, whichever is faster. On a GPU
-    a sparse table is made dense first: products with dense columns take a hundredth of the time of sparse
-    products on the host.
+    a sparse table of up to 8 GiB is made dense first: products with dense columns take a hundredth of the time of
+    sparse products on the host. A larger one stays sparse.
     """
+    n_columns = graph.n_features * (n_hops + 1 if n_hops else 1)
+    if graph.x.is_cuda and graph.x.layout == torch.sparse_csr and not is_dense_on_gpu(graph.n, n_columns):
+        x = unit_rows(graph.x)
+        return RowTable.of(HOP_LENGTH * x if n_hops is None else _table(adjacency, x, n_hops))
     if graph.x.is_cuda:
         x = unit_rows(graph.x.to_dense())
         return RowTable.of(fastest_layout(HOP_LENGTH * x if n_hops is None else _table(adjacency, x, n_hops)))

@@ -15,6 +15,7 @@ from afgrl.csr import csr_tensor
 from afgrl.graph import Graph
 from afgrl.ops.sparse import spmm
 from afgrl.ops.sparse.matrix import SparseMatrix
+from afgrl.ops.sparse.rows import row_range
 
 BLOCK_EDGES = 1 << 24  # that are placed at once
 
@@ -22,7 +23,7 @@ BLOCK_EDGES = 1 << 24  # that are placed at once
 def gcn_norm(graph: Graph) -> Tensor:
     """S as an [n, n] CSR tensor, for products that are computed once."""
     if graph.edge_weight is None and not graph.directed:
-        return _unweighted_norm(graph)
+        return _unweighted_rows(graph, 0, graph.n)
     n, (row, column, weight) = graph.n, _entries(graph)
     count = torch.bincount(row, minlength=n)
     crow = torch.cat([count.new_zeros(1), count.cumsum(0)])
@@ -35,26 +36,37 @@ def gcn_norm(graph: Graph) -> Tensor:
     return csr_tensor(crow, column, scale[row] * scale[column] * weight, (n, n))
 
 
-def _unweighted_norm(graph: Graph) -> Tensor:
-    """S of an undirected graph without weights: its edges are sorted already, so that the loops only have to be put
-    between them. In blocks of edges, since a sort would take several times the memory of the result."""
+def gcn_norm_rows(graph: Graph, begin: int, end: int) -> Tensor:
+    """The rows ``begin`` to ``end - 1`` of S: [end - begin, n] CSR."""
+    if graph.edge_weight is None and not graph.directed:
+        return _unweighted_rows(graph, begin, end)
+    return row_range(gcn_norm(graph), begin, end)
+
+
+def _unweighted_rows(graph: Graph, begin: int, end: int) -> Tensor:
+    """Rows of S of an undirected graph without weights: its edges are sorted already, so that the loops only have to be
+    put between them. In blocks of edges, since a sort would take several times the memory of the result."""
     n, (row, column) = graph.n, graph.edge_index  # symmetric, so that either end may receive
-    device, loops = row.device, torch.arange(n, device=row.device)
+    device = row.device
     crow = torch.searchsorted(row, torch.arange(n + 1, device=device)) + torch.arange(n + 1, device=device)
     scale = crow.diff().to(torch.float32).rsqrt()  # the self-loop makes every degree at least 1
-    columns = torch.empty(len(row) + n, dtype=torch.int64, device=device)
-    values = torch.empty(len(row) + n, dtype=torch.float32, device=device)
-    before = torch.zeros(n, dtype=torch.int64, device=device)  # neighbors of each node with a lower number
-    for start in range(0, len(row), BLOCK_EDGES):
-        ends = row[start : start + BLOCK_EDGES], column[start : start + BLOCK_EDGES]
-        is_lower = ends[1] < ends[0]
-        before += torch.bincount(ends[0][is_lower], minlength=n)
+    first, last = int(crow[begin]), int(crow[end])  # entries of S that are here
+    columns = torch.empty(last - first, dtype=torch.int64, device=device)
+    values = torch.empty(last - first, dtype=torch.float32, device=device)
+    before = torch.zeros(end - begin, dtype=torch.int64, device=device)  # neighbors with a lower number
+    for start in range(first - begin, last - end, BLOCK_EDGES):
+        part = slice(start, min(start + BLOCK_EDGES, last - end))
+        receiver, sender = row[part], column[part]
+        is_lower = sender < receiver
+        before += torch.bincount(receiver[is_lower] - begin, minlength=end - begin)
         # Before the edge (i, j) there are the loops of 0 … i - 1, and that of i if j is larger.
-        place = torch.arange(start, start + len(is_lower), device=device) + ends[0] + ~is_lower
-        columns[place], values[place] = ends[1], scale[ends[0]] * scale[ends[1]]
+        place = torch.arange(part.start - first, part.stop - first, device=device) + receiver + ~is_lower
+        columns[place], values[place] = sender, scale[receiver] * scale[sender]
+    own = torch.arange(begin, end, device=device)
+    crow = crow[begin : end + 1] - first
     place = crow[:-1] + before
-    columns[place], values[place] = loops, scale * scale
-    return csr_tensor(crow, columns, values, (n, n))
+    columns[place], values[place] = own, scale[own] * scale[own]
+    return csr_tensor(crow, columns, values, (end - begin, n))
 
 
 def gcn_adjacency(graph: Graph) -> SparseMatrix:

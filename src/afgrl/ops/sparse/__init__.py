@@ -15,15 +15,17 @@ from afgrl.ops.sparse.matrix import SparseMatrix, row_split
 from afgrl.ops.sparse.reference import spmm_reference
 
 
-def spmm(matrix: SparseMatrix, h: Tensor, values: Tensor | None = None) -> Tensor:
-    """``matrix @ h`` for ``h`` [m, d], with ``values`` [e] in place of the matrix's own: [n, d].
+def spmm(matrix: SparseMatrix, h: Tensor, values: Tensor | None = None, *, transposed: bool = False) -> Tensor:
+    """``matrix @ h`` for ``h`` [m, d], with ``values`` [e] in place of the matrix's own: [n, d]; ``transposed``
+    multiplies with the transpose instead: [n, d] becomes [m, d].
 
     The gradient flows to ``h`` only.
     """
-    if h.ndim != 2 or h.shape[0] != matrix.shape[1]:
-        raise AfgrlError(f"A sparse matrix {matrix.shape} cannot be multiplied with a table {tuple(h.shape)}.")
+    if h.ndim != 2 or h.shape[0] != matrix.shape[0 if transposed else 1]:
+        shape = matrix.shape[::-1] if transposed else matrix.shape
+        raise AfgrlError(f"A sparse matrix {shape} cannot be multiplied with a table {tuple(h.shape)}.")
     values = matrix.explicit_values if values is None else values.detach()
-    product: Tensor = _SpMM.apply(h, values, matrix, False)
+    product: Tensor = _SpMM.apply(h, values, matrix, transposed)
     return product
 
 

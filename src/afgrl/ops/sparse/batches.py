@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from afgrl.csr import csr_to_scipy
+from afgrl.ops.sparse import spmm
 from afgrl.ops.sparse.cpu import FactoredTable
 from afgrl.ops.sparse.matrix import SparseMatrix
 
@@ -17,25 +18,47 @@ CHUNK_BYTES = 256 << 20  # of the rows and activations that one chunk of a pass 
 
 
 @dataclass(frozen=True, eq=False)
-class RowTable:
-    """The input of an encoder, from which batches of rows are taken; exactly one of the two is set."""
+class SparseRows:
+    """Sparse rows on a GPU. They support ``rows @ w`` only, whose gradient flows to w."""
 
-    dense: Tensor | None = None  # [n, f]
-    sparse: sp.csr_array | None = None  # [n, f], on a CPU
-
-    @classmethod
-    def of(cls, x: Tensor) -> RowTable:
-        return cls(sparse=csr_to_scipy(x)) if x.layout == torch.sparse_csr else cls(dense=x)
+    matrix: SparseMatrix
 
     @property
     def shape(self) -> tuple[int, int]:
-        table = self.sparse if self.dense is None else self.dense
-        assert table is not None
+        return self.matrix.shape
+
+    def __matmul__(self, w: Tensor) -> Tensor:
+        return spmm(self.matrix, w)
+
+
+@dataclass(frozen=True, eq=False)
+class RowTable:
+    """The input of an encoder, from which batches of rows are taken; exactly one of the three is set."""
+
+    dense: Tensor | None = None  # [n, f]
+    sparse: sp.csr_array | None = None  # [n, f], on a CPU
+    csr: Tensor | None = None  # [n, f], on a GPU
+
+    @classmethod
+    def of(cls, x: Tensor) -> RowTable:
+        if x.layout != torch.sparse_csr:
+            return cls(dense=x)
+        return cls(csr=x) if x.is_cuda else cls(sparse=csr_to_scipy(x))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        table = next(table for table in (self.dense, self.sparse, self.csr) if table is not None)
         return table.shape[0], table.shape[1]
 
     @property
     def device(self) -> torch.device:
-        return torch.device("cpu") if self.dense is None else self.dense.device
+        table = self.csr if self.dense is None else self.dense
+        return torch.device("cpu") if table is None else table.device
+
+    @property
+    def has_fixed_sizes(self) -> bool:
+        """Whether batches of as many rows have as many entries, so that a step can be captured in a CUDA graph."""
+        return self.csr is None
 
     def rows(
         self,
@@ -43,7 +66,7 @@ class RowTable:
         dropout: float = 0.0,
         rng: torch.Generator | None = None,
         drawn: Tensor | None = None,
-    ) -> Tensor | FactoredTable:
+    ) -> Tensor | FactoredTable | SparseRows:
         """Some rows; with ``dropout``, each entry is dropped with that probability and the others are scaled up.
 
         Dropped entries of sparse rows are removed, so that a product with the rest costs less. An entry is dropped if
@@ -56,6 +79,8 @@ class RowTable:
                 return batch
             drawn = torch.rand(batch.shape, generator=rng, device=batch.device) if drawn is None else drawn
             return batch * (drawn >= dropout) / (1 - dropout)
+        if self.csr is not None:
+            return SparseRows(_csr_rows(self.csr, index, dropout, rng))
         assert self.sparse is not None
         part = self.sparse[index if isinstance(index, slice) else index.numpy()]
         if dropout:
@@ -69,8 +94,23 @@ class RowTable:
     def chunks(self, width: int) -> list[slice]:
         """Slices of all rows, each with at most ``CHUNK_BYTES`` of dense rows and of activations of that width."""
         n, f = self.shape
-        size = max(1, CHUNK_BYTES // (4 * (width + (f if self.sparse is None else 0))))
+        size = max(1, CHUNK_BYTES // (4 * (width + (0 if self.dense is None else f))))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _csr_rows(table: Tensor, index: Tensor | slice, dropout: float, rng: torch.Generator | None) -> SparseMatrix:
+    """Some rows of a CSR tensor on its own device; dropped entries stay, with the value 0."""
+    crow, n_columns = table.crow_indices(), table.shape[1]
+    rows = torch.arange(table.shape[0], device=crow.device)[index] if isinstance(index, slice) else index
+    counts = crow[rows + 1] - crow[rows]
+    row = torch.repeat_interleave(counts)
+    within = torch.arange(len(row), device=crow.device) - (counts.cumsum(0) - counts)[row]
+    entry = crow[rows][row] + within
+    values = table.values()[entry]
+    if dropout:
+        drawn = torch.rand(len(values), generator=rng, device=values.device)
+        values = values * (drawn >= dropout) / (1 - dropout)
+    return SparseMatrix.from_coo(row, table.col_indices()[entry], (len(rows), n_columns), values)
 
 
 def _with_transpose(part: sp.csr_array) -> SparseMatrix:

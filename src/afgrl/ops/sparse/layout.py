@@ -22,6 +22,9 @@ CSR_PRODUCT_COST = 50
 # and PubMed, since it reads scattered rows while the dense product runs at peak speed. (6 on Photo, whose weights fit
 # the cache; its features are so dense that the dense product is faster anyway.)
 FACTORED_PRODUCT_COST = 12
+# On a GPU, sparse features are made dense up to this size: a product with dense rows is many times faster there, but
+# the dense table of a large graph with many words does not fit.
+MAX_DENSE_ON_GPU = 8 << 30  # bytes
 # On a GPU, dense tables are padded with zero columns to a multiple of this: matrix units need aligned rows.
 COLUMN_MULTIPLE = 8
 
@@ -49,6 +52,16 @@ def compact_features(features: Any) -> Tensor:
         return csr_from_scipy(table)
     dense = table.toarray() if sparse else table
     return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
+
+
+def is_dense_on_gpu(n: int, n_columns: int) -> bool:
+    """Whether a table of sparse features with this many rows and columns is made dense on a GPU."""
+    return DENSE_BYTES * n * n_columns <= MAX_DENSE_ON_GPU
+
+
+def prepared_features(x: Tensor) -> Tensor:
+    """Features for products that are computed once: dense on a GPU, unless that table would be too large."""
+    return x.to_dense() if x.is_cuda and is_dense_on_gpu(x.shape[0], x.shape[1]) else x
 
 
 def fastest_layout(x: Tensor) -> Tensor:

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from afgrl.ops.collectives import Shards
+from afgrl.ops.sparse import spmm
 from afgrl.ops.sparse.cpu import Factors, factor, factored_product
+from afgrl.ops.sparse.matrix import SparseMatrix
 
 OVERSAMPLING = 32  # columns beyond the rank: the last wanted directions converge as fast as the first
 N_ITERS = 3
@@ -80,12 +82,17 @@ class _Products:
 
     def __init__(self, x: Tensor) -> None:
         self.dense = x if x.layout != torch.sparse_csr else None
-        self.factors: Factors = () if self.dense is not None else (factor(x),)
+        self.matrix = SparseMatrix.from_csr(x, split_rows=True) if self.dense is None and x.is_cuda else None
+        self.factors: Factors = () if self.dense is not None or self.matrix is not None else (factor(x),)
 
     def times(self, right: Tensor) -> Tensor:
+        if self.matrix is not None:
+            return spmm(self.matrix, right)
         return self.dense @ right if self.dense is not None else factored_product(self.factors, right)
 
     def transposed(self, right: Tensor) -> Tensor:
+        if self.matrix is not None:
+            return spmm(self.matrix, right, transposed=True)
         if self.dense is not None:
             return self.dense.T @ right
         return factored_product(self.factors, right, transposed=True)
