@@ -76,7 +76,7 @@ def row_table(graph: Graph, adjacency: Tensor, n_hops: int | None) -> RowTable:
 
     Unlike in ``propagate``, the rows of X have unit length before propagation, so that each neighbor counts the same:
     on CS this gains .3 points. The table is dense on a GPU, and dense or sparse on a CPU, whichever is faster. On a GPU
-    a sparse table of up to 8 GiB is made dense first: products with dense columns take a hundredth of the time of
+    a sparse table of up to 16 GiB is made dense first: products with dense columns take a hundredth of the time of
     sparse products on the host. A larger one stays sparse.
     """
     n_columns = graph.n_features * (n_hops + 1 if n_hops else 1)

@@ -24,7 +24,7 @@ CSR_PRODUCT_COST = 50
 FACTORED_PRODUCT_COST = 12
 # On a GPU, sparse features are made dense up to this size: a product with dense rows is many times faster there, but
 # the dense table of a large graph with many words does not fit.
-MAX_DENSE_ON_GPU = 8 << 30  # bytes
+MAX_DENSE_ON_GPU = 16 << 30  # bytes
 # On a GPU, dense tables are padded with zero columns to a multiple of this: matrix units need aligned rows.
 COLUMN_MULTIPLE = 8
 
