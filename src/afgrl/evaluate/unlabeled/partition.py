@@ -43,7 +43,7 @@ def size_entropy(labels: Tensor) -> float:
 
 
 def _inside_and_volume(labels: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
-    """For each cluster, the weight of edge ends inside it and of all its edge ends: [c] float64 each.
+    """For each cluster, the sums of the edge weights at its ends inside it and at all its ends: [c] float64 each.
 
     An undirected edge is stored in both directions, so each end is counted once. A directed edge counts at both of its
     ends, as an undirected edge would.
