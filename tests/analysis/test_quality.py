@@ -18,6 +18,7 @@ from afgrl.data import Dataset
 from afgrl.data.splits import random_splits
 from afgrl.errors import Interrupted, UserError
 from afgrl.evaluate.unlabeled.links import link_auc
+from afgrl.report.payload import page_payload
 from afgrl.runs.folder import HISTORY, Run
 from benchmarks import RESULTS
 from benchmarks.verdict import summary
@@ -125,6 +126,14 @@ def test_the_command_prints_what_python_returns(panel, saved):
     shown = " ".join(afgrl("quality", saved, "--device", "cpu", "--quiet").stdout.split())  # captions are wrapped
     for text in ("link AUC", "stability", "probe accuracy", "features only", "Verdict:", "too few to rank"):
         assert text in shown
+
+
+def test_the_page_has_the_panel(panel, saved):
+    shown = page_payload(Run.open(saved), "run", {})["quality"]
+    assert shown["verdict"] == panel["verdict"]["sentence"]
+    assert [row["kind"] for row in shown["rows"]] == ["trained"] + 5 * ["baseline"]
+    assert shown["rows"][0]["cells"][0] == panel["vectors"]["trained"]["link_auc"]
+    assert shown["stability"] == panel["stability"]
 
 
 def test_a_run_is_replaced_with_its_panel(saved, tmp_path):

@@ -148,6 +148,7 @@ def _quality(run: Run) -> Json | None:
         return {
             "columns": [{"title": column.title, "digits": column.digits} for column in QUALITY_COLUMNS],
             "rows": rows,
+            "names": BASELINES,
             "verdict": panel["verdict"]["sentence"],
             **{name: panel[name] for name in ("stability", "labels", "information")},
         }

@@ -54,7 +54,7 @@ function stabilityTable(run) {
   const rows = Object.entries(kinds).flatMap(([kind, title]) =>
     Object.entries(stability[kind]).map(([name, found]) => [
       title,
-      name,
+      run.quality.names[name] ?? name,
       ...Object.keys(STABILITY_MEASURES).map((measure) => fixed(mean(found[measure]), 3)),
     ]),
   );
@@ -66,7 +66,7 @@ function probeTable(run) {
   const { labels } = run.quality;
   if (!labels) return null;
   const rows = Object.entries(labels.accuracy ?? {}).map(([name, { mean, low, high }]) => [
-    name,
+    run.quality.names[name] ?? name,
     fixed(mean, 1),
     `${fixed(low, 1)} to ${fixed(high, 1)}`,
   ]);
