@@ -149,7 +149,7 @@ def measures_of_run(run: Run, n_clusters: int | None = None, data_dir: str | Non
     vectors, stored = torch.from_numpy(embedding), run.quality()
     n_clusters = n_clusters or _number_of_clusters(run, embedding)
     structure = Structure.of(vectors, n_clusters)
-    found = measures.vector_measures(vectors, structure)
+    found: Json = dict(measures.vector_measures(vectors, structure))
     found |= measures.cluster_measures(structure.clusters, run.edges())
     auc = stored["vectors"].get(TRAINED, {}).get("link_auc") if stored else None
     return _rounded({"n_clusters": n_clusters, **found} | ({} if auc is None else {"link_auc": auc}))

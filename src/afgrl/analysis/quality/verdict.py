@@ -78,7 +78,9 @@ def verdict_on(vectors: Measures) -> dict[str, Any]:
 
 def vote_of(vectors: Measures, criterion: Criterion) -> dict[str, Any] | None:
     """The trained vectors against the best training-free ones in one measure; the vote is 1, 0 or -1."""
-    values = {name: vectors[name].get(criterion.measure) for name in (TRAINED, *BASELINES) if name in vectors}
+    values: dict[str, Any] = {
+        name: vectors[name].get(criterion.measure) for name in (TRAINED, *BASELINES) if name in vectors
+    }
     if any(value is None for value in values.values()):
         return None
     own = values.pop(TRAINED)

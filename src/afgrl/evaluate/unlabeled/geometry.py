@@ -36,8 +36,8 @@ def _smaller_gram_matrix(x: Tensor) -> Tensor:
     if is_sparse(x):
         rows = csr_to_scipy(x).astype(np.float64)
         return torch.from_numpy((rows @ rows.T if wide else rows.T @ rows).toarray())
-    rows = x.double()
-    return rows @ rows.T if wide else rows.T @ rows
+    dense = x.double()
+    return dense @ dense.T if wide else dense.T @ dense
 
 
 class Collapse(NamedTuple):
