@@ -127,8 +127,9 @@ def test_public_names():
     ]  # fmt: skip
     converters = ["from_networkx", "from_pandas", "from_pyg", "from_scipy"]
     functions = [
-        "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine", "export_encoder", "knn_graph",
-        "load", "measure_speed", "remove_nodes", "reproduce_results", "search", "serve_explorer", "write_report",
+        "add_nodes", "catalog", "check", "cluster", "compare", "compare_methods", "estimate", "examine",
+        "export_encoder", "knn_graph", "load", "measure_speed", "quality", "remove_nodes", "reproduce_results",
+        "search", "serve_explorer", "write_report",
     ]  # fmt: skip
     expected = [*estimators, *converters, *functions, "AfgrlError", "Dataset", "Graph", "NodePlot", "UserError"]
     assert sorted(afgrl.__all__) == sorted(expected)

@@ -42,6 +42,8 @@ PYTHON = {
     "remove": ("remove_nodes",),
     "search": ("search",),
     "cluster": ("cluster",),
+    "quality": ("quality",),
+    "compare": ("compare", "compare_methods"),
     "report": ("write_report", "compare"),
     "explore": ("serve_explorer",),
     "export": ("export_encoder",),

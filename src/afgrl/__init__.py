@@ -30,12 +30,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
         RandomEncoder,
         RawFeatures,
     )  # fmt: skip
-    from afgrl.estimators.questions import add_nodes, cluster, remove_nodes, search
+    from afgrl.estimators.questions import add_nodes, cluster, quality, remove_nodes, search
     from afgrl.explore import serve_explorer
     from afgrl.graph import Graph
     from afgrl.notebook import NodePlot
     from afgrl.onnx import export_encoder
-    from afgrl.report import compare, write_report
+    from afgrl.report import compare, compare_methods, write_report
     from afgrl.reproduce.pipeline import reproduce_results
 
 __version__ = "0.1.0"
@@ -67,6 +67,7 @@ _PUBLIC = {
     "check": "afgrl.data.describe",
     "cluster": "afgrl.estimators.questions",
     "compare": "afgrl.report",
+    "compare_methods": "afgrl.report",
     "estimate": "afgrl.cost.forecast",
     "examine": "afgrl.doctor",
     "export_encoder": "afgrl.onnx",
@@ -77,6 +78,7 @@ _PUBLIC = {
     "knn_graph": "afgrl.data.convert",
     "load": "afgrl.data",
     "measure_speed": "afgrl.bench",
+    "quality": "afgrl.estimators.questions",
     "remove_nodes": "afgrl.estimators.questions",
     "reproduce_results": "afgrl.reproduce.pipeline",
     "search": "afgrl.estimators.questions",
@@ -86,9 +88,9 @@ _PUBLIC = {
 __all__ = [
     "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "AfgrlError", "Dataset", "DeepWalk",
     "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder", "RawFeatures", "UserError",
-    "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine", "export_encoder", "from_networkx",
-    "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed", "remove_nodes", "reproduce_results",
-    "search", "serve_explorer", "write_report",
+    "add_nodes", "catalog", "check", "cluster", "compare", "compare_methods", "estimate", "examine", "export_encoder",
+    "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed", "quality",
+    "remove_nodes", "reproduce_results", "search", "serve_explorer", "write_report",
 ]  # fmt: skip
 
 

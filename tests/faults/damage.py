@@ -29,6 +29,7 @@ EMBED = ["embed", "{run}", "--graph", "{other}", "--alone", "--out", "{folder}/n
 CLUSTER, REPORT = ["cluster", "{run}", "-k", "3", "--json"], ["report", "{run}", "--map", "pca", "--quiet"]
 EVALUATE, EXPORT = ["evaluate", "{run}", "--json", "--device", "cpu"], ["export", "{run}"]
 SEARCH, INDEXED = ["search", "{run}", "n1", "--json"], ["search", "{run}", "n1", "--json", "--index"]
+QUALITY = ["quality", "{run}", "--quick", "--quiet", "--device", "cpu"]
 RESUME = ["fit", "{source}", "--out", "{run}", "--resume", "--quiet", "--device", "cpu", "--json"]
 READERS = {
     "config.toml": [SEARCH, REPORT, RESUME, EVALUATE],
@@ -48,6 +49,7 @@ READERS = {
     "clusters.parquet": [REPORT],
     "projection-pca.npy": [REPORT],
     "scores.json": [REPORT],
+    "quality.json": [REPORT],
     "index.json": [INDEXED],
     "index.faiss": [INDEXED],
 }
@@ -128,7 +130,7 @@ class Damage:
         self.names = {"run": self.run, "folder": folder, "source": folder / "source", "other": folder / "other"}
         source, other = write_source(folder / "source", 15), write_source(folder / "other", 18, seed=1)
         for words in (
-            ["fit", str(source), "--out", "{run}", *FIT, *FIRST], EVALUATE, CLUSTER, REPORT, EXPORT, INDEXED,
+            ["fit", str(source), "--out", "{run}", *FIT, *FIRST], EVALUATE, CLUSTER, QUALITY, REPORT, EXPORT, INDEXED,
         ):  # fmt: skip
             code, output = in_child(lambda words=words: self.execute(words), folder / "output")
             assert code == 0, (words, output)

@@ -20,7 +20,7 @@ from afgrl.errors import DISK_IS_FULL, AfgrlError, Interrupted, UserError, in_on
 # The order in which data passes through them, then the commands that measure.
 ORDER = (
     "demo", "datasets", "check", "estimate", "fit", "embed", "evaluate", "add", "remove", "search", "cluster",
-    "report", "explore", "export", "bench", "reproduce", "doctor",
+    "quality", "compare", "report", "explore", "export", "bench", "reproduce", "doctor",
 )  # fmt: skip
 
 
@@ -39,6 +39,8 @@ INTERRUPTED = {
     "add": "No nodes were added, and the run is unchanged.",
     "search": "The run is unchanged; an index is saved only when it is complete.",
     "cluster": "No new clusters were saved; earlier ones are still there.",
+    "quality": "No panel was saved; finished training runs are in the run folder, and the same command continues.",
+    "compare": "Finished runs are saved; the same command continues with the others.",
     "report": "No report was written; a 2-D projection that was complete is saved in the run and is used next time.",
     "export": "No model was exported, and the run is unchanged.",
     "bench": "Nothing was saved.",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import afgrl
-from afgrl.cli import analysis, data, studies, training  # noqa: F401  (each registers its commands)
+from afgrl.cli import analysis, assessment, data, studies, training  # noqa: F401  (each registers its commands)
 from afgrl.cli.app import app
 from afgrl.cli.threads import configure_threads
 

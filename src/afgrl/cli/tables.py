@@ -18,8 +18,10 @@ def scores(answer: dict[str, Any]) -> list[Table]:
 
 
 def _task_scores(answer: dict[str, Any]) -> Table:
-    table = _table("vectors", right=[heading for _, _, heading in COLUMNS])
-    table.title = _title(f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}")
+    table = make_table("vectors", right=[heading for _, _, heading in COLUMNS])
+    table.title = make_title(
+        f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}"
+    )
     table.caption = f"Last-epoch evaluation: one embedding for all tasks. Splits: {answer['splits']}."
     table.add_row("trained", *_cells(answer["last-epoch"]), style="bold")
     if answer["best-epoch"]:
@@ -33,8 +35,8 @@ def _task_scores(answer: dict[str, Any]) -> Table:
 
 def _readout_scores(answer: dict[str, Any]) -> Table:
     """All vectors but those of the best epoch, which have no readout."""
-    table = _table("vectors", right=[heading for _, _, heading in READOUT_COLUMNS])
-    table.title = _title("Clustering readout")
+    table = make_table("vectors", right=[heading for _, _, heading in READOUT_COLUMNS])
+    table.title = make_title("Clustering readout")
     table.caption = (
         "k-means on the leading directions of the vectors and their PageRank average; each fit is the best of 10 "
         "restarts, chosen without labels."
@@ -58,7 +60,7 @@ def _cell(score: dict[str, Any], name: str) -> str:
 
 def catalog(rows: list[dict[str, Any]]) -> Table:
     counts = ("nodes", "edges", "features", "classes")
-    table = _table("name", "title", right=counts)
+    table = make_table("name", "title", right=counts)
     table.add_column("available")
     for row in rows:
         numbers = (f"{row[key]:,}" for key in counts)
@@ -75,10 +77,10 @@ def neighbors(name: str, found: list[dict[str, Any]]) -> Table:
     has_names = any("name" in neighbor for neighbor in found)
     every = list(found[0].get("columns", {})) if found else []
     columns = every[:MAX_COLUMNS]
-    table = _table("id", *(["name"] if has_names else []), right=["similarity"])
+    table = make_table("id", *(["name"] if has_names else []), right=["similarity"])
     for column in columns:
         table.add_column(Text(_shortened(column)))
-    table.title = _title(f"most similar to {name}")
+    table.title = make_title(f"most similar to {name}")
     for neighbor in found:
         names = [Text(_shortened(neighbor["name"], 40))] if has_names else []
         cells = [Text(_shortened(neighbor["columns"][column])) for column in columns]
@@ -95,7 +97,7 @@ def _shortened(value: Any, most: int = MAX_CELL) -> str:
 
 def clusters(answer: dict[str, Any]) -> Table:
     """Each cluster with its size, its name and its most central nodes."""
-    table = _table("cluster", right=["nodes"])
+    table = make_table("cluster", right=["nodes"])
     table.add_column("what distinguishes it")
     table.add_column("most central nodes")
     table.caption = f"{answer['k']} clusters of the {answer['clustered']}; number chosen by: {answer['criterion']}."
@@ -119,7 +121,7 @@ def bench(answer: dict[str, Any]) -> list[Table]:
         return [_method_epochs(answer, absolute)]
     times = ["reference ms", "fast ms", "limit ms"] if absolute else []
     epochs, stages = (
-        _table(*left, right=[*times, "speedup", "of limit", *right], no_wrap=True)
+        make_table(*left, right=[*times, "speedup", "of limit", *right], no_wrap=True)
         for left, right in ((["epoch"], ["peak GiB", "predicted"]), (["", "stage"], []))
     )
     epochs.title = f"{answer['device']}, torch {answer['versions']['torch']}"
@@ -139,8 +141,8 @@ def _default_times(answer: dict[str, Any], absolute: bool) -> list[Table]:
     """The parts of the default, in seconds on a GPU and in percent on a CPU, and how much longer others take."""
     parts = ["preparation", "training", "embedding"]
     times, ratios = (
-        _table("graph", right=["nodes", *parts, *(["seconds"] if absolute else [])]),
-        _table("graph", right=["full batches", "Deep Graph Infomax"]),
+        make_table("graph", right=["nodes", *parts, *(["seconds"] if absolute else [])]),
+        make_table("graph", right=["full batches", "Deep Graph Infomax"]),
     )
     times.title = f"{answer['device']}, torch {answer['versions']['torch']}"
     times.caption = "From a graph in memory to its vectors, default settings, kernels compiled."
@@ -158,7 +160,7 @@ def _default_times(answer: dict[str, Any], absolute: bool) -> list[Table]:
 
 def _method_epochs(answer: dict[str, Any], absolute: bool) -> Table:
     times = ["reference ms", "fast ms"] if absolute else []
-    table = _table("graph", "method", right=[*times, "speedup", "peak GiB"])
+    table = make_table("graph", "method", right=[*times, "speedup", "peak GiB"])
     table.title = f"{answer['device']}, torch {answer['versions']['torch']}"
     table.caption = (
         f"One epoch, recipe: {answer['recipe']}. Speedup: over the reference; –: the reference does not fit."
@@ -199,8 +201,10 @@ def forecast(answer: dict[str, Any]) -> list[Table]:
     """Memory and time on each device, and what takes less time."""
     settings = answer["settings"]
     step = "step" if settings["batch_size"] else "epoch"
-    table = _table("device", right=["memory", "free", "fits", step, "total" if settings["batch_size"] else "training"])
-    table.title = _title(
+    table = make_table(
+        "device", right=["memory", "free", "fits", step, "total" if settings["batch_size"] else "training"]
+    )
+    table.title = make_title(
         f"{answer['name']}: {answer['nodes']:,} nodes, {answer['edges']:,} edges, {answer['features']:,} features"
     )
     shown = ["steps", "batch_size", "input", "skip"] if settings["batch_size"] else ["epochs"]
@@ -230,7 +234,7 @@ def _disk(disk: dict[str, int]) -> str:
 
 
 def _faster(proposals: list[tuple[str, dict[str, Any]]]) -> Table:
-    table = _table("faster", "device", right=["total"])
+    table = make_table("faster", "device", right=["total"])
     table.add_column("measured change of quality")
     table.caption = "Each change is a mean over benchmark graphs with one training run each."
     for device, proposal in proposals:
@@ -259,12 +263,12 @@ def findings(answer: dict[str, Any]) -> Table:
     return table
 
 
-def _title(text: str) -> Text:
+def make_title(text: str) -> Text:
     """Literal text: names of nodes and files must not be parsed as Rich markup."""
     return Text(text, style="table.title")
 
 
-def _table(*left: str, right: Any, no_wrap: bool = False) -> Table:
+def make_table(*left: str, right: Any, no_wrap: bool = False) -> Table:
     table = Table(box=box.SIMPLE, title_justify="left", caption_justify="left", padding=(0, 1, 0, 0))
     for heading in left:
         table.add_column(heading, no_wrap=no_wrap)

@@ -1,4 +1,4 @@
-"""The commands search, cluster, add and remove as functions of a run, its folder, or a fitted estimator."""
+"""The commands search, cluster, quality, add and remove as functions of a run, its folder, or a fitted estimator."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from afgrl.analysis import added_nodes
 from afgrl.analysis.clustering import cluster_run
 from afgrl.analysis.neighbors import SimilarNodes, find_similar
+from afgrl.analysis.quality.panel import assess_run
 from afgrl.estimators.base import NodeEmbedder
 from afgrl.estimators.saved import Model, RunFolder, as_runs, opened
 from afgrl.runs.added import Addition
@@ -41,6 +42,19 @@ def cluster(
         if isinstance(model, NodeEmbedder) and found is not None:
             model.labels_ = found[0]
         return description
+
+
+def quality(
+    model: Model, *, quick: bool = False, device: str = "auto", data_dir: str | None = None,
+    message: Callable[[str], Any] = lambda sentence: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Measure the vectors without labels, beside vectors that need no training, and give a verdict, as `afgrl quality`
+    does. ``quick`` leaves out what needs further training runs, and with it the verdict.
+
+    The panel is saved in a run, with the further training runs; those of an estimator are not kept.
+    """
+    with as_runs([model]) as (run,):
+        return assess_run(run, choose_device(device), quick=quick, data_dir=data_dir, message=message)
 
 
 def add_nodes(

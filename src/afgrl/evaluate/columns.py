@@ -35,3 +35,21 @@ BASELINES = {
     "svd": "SVD of 3 hops",
     "ppr": "PageRank of SVD",
 }
+
+
+class QualityColumn(NamedTuple):
+    name: str  # the key in quality.json
+    title: str  # the column header
+    digits: int
+
+
+# Measures without labels, of the trained vectors and of the baselines.
+QUALITY_COLUMNS = (
+    QualityColumn("link_auc", "link AUC", 3),
+    QualityColumn("modularity", "modul.", 3),
+    QualityColumn("conductance", "conduct.", 3),
+    QualityColumn("cluster_entropy", "entropy", 3),
+    QualityColumn("effective_rank", "rank", 0),
+    QualityColumn("mean_cosine", "cosine", 2),
+    QualityColumn("hubness", "hubness", 1),
+)

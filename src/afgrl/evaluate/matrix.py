@@ -50,6 +50,13 @@ def take_rows(x: Tensor, index: Tensor) -> Tensor:
     return torch.from_numpy(rows).to(x.device).view(*index.shape, x.shape[1])
 
 
+def select_rows(x: Tensor, rows: np.ndarray) -> Tensor:
+    """The rows with these numbers, dense or CSR as ``x`` is; ``x`` itself if they are as many as it has."""
+    if len(rows) == x.shape[0]:
+        return x
+    return csr_from_scipy(csr_to_scipy(x)[rows]) if is_sparse(x) else x[torch.from_numpy(rows).to(x.device)]
+
+
 def gram_matrix(x: Tensor, index: Tensor) -> Tensor:
     """The inner products of the rows ``index`` [m]: [m, m] float64."""
     if not is_sparse(x):

@@ -27,9 +27,14 @@ def similarity_scores(embedding: Any, y: Any, ks: Sequence[int] = (5, 10)) -> di
     if n < 2:
         raise UserError("Similarity needs at least two nodes, but the embedding has one row.")
     most = min(max(ks), n - 1)
-    index = _sparse_neighbors(x, most) if is_sparse(x) else nearest_neighbors(x, x, most, diagonal="drop").index
+    index = cosine_neighbors(x, most)
     same = classes[index] == classes.unsqueeze(1)  # [n, most], nearest first
     return {f"sim@{k}": float(same[:, : min(k, n - 1)].double().mean()) for k in ks}
+
+
+def cosine_neighbors(x: Tensor, k: int) -> Tensor:
+    """The ``k`` nearest other rows of each row by cosine, nearest first, for dense or CSR rows: [n, k]."""
+    return _sparse_neighbors(x, k) if is_sparse(x) else nearest_neighbors(x, x, k, diagonal="drop").index
 
 
 def _sparse_neighbors(x: Tensor, k: int) -> Tensor:

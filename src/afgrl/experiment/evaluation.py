@@ -12,7 +12,6 @@ from torch import Tensor
 from afgrl.config import resolve
 from afgrl.cost.machine import free_memory
 from afgrl.cost.workload import Workload
-from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.data import Dataset
 from afgrl.data.splits import Splits
 from afgrl.errors import UserError
@@ -26,6 +25,7 @@ from afgrl.evaluate import (
     select_labeled,
     smoothed_directions,
 )
+from afgrl.evaluate.matrix import select_rows
 from afgrl.experiment.model import complete_settings
 from afgrl.experiment.periodic import first_splits
 from afgrl.graph import Graph
@@ -99,7 +99,7 @@ def last_epoch_scores(
     directions = smoothed_directions(embedding, features, adjacency)
     readout = clustering_readout(directions, adjacency, int(labels.max()) + 1)
     nodes = "all nodes" if len(rows) == np.count_nonzero(y >= 0) else f"{len(rows):,} random nodes"
-    own, own_readout = _rows(embedding, rows), _rows(readout, rows)
+    own, own_readout = select_rows(embedding, rows), select_rows(readout, rows)
     return scores_to_json(evaluate_last_epoch(own, labels, splits, n_fits=n_fits, readout=own_readout, nodes=nodes))
 
 
@@ -142,11 +142,3 @@ def _spectral_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) 
     state, inputs = initial_state("svd", settings, dataset.graph, device)
     vectors = state.method.embed(inputs)
     return {"svd": vectors, "ppr": pagerank_average(vectors, inputs.adjacency)}
-
-
-def _rows(table: Tensor, rows: np.ndarray) -> Tensor:
-    if len(rows) == table.shape[0]:
-        return table
-    if table.layout == torch.sparse_csr:
-        return csr_from_scipy(csr_to_scipy(table)[rows])
-    return table[torch.from_numpy(rows)]

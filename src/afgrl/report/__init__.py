@@ -1,5 +1,5 @@
 """Runs → one self-contained HTML file, or a table of their scores."""
 
-from afgrl.report.comparison import compare, write_report
+from afgrl.report.comparison import compare, compare_methods, write_report
 
-__all__ = ["compare", "write_report"]
+__all__ = ["compare", "compare_methods", "write_report"]

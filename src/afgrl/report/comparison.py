@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from afgrl.analysis.quality.panel import measures_of_run
+from afgrl.data.read_keywords import ReadKeywords, with_keywords
+from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError
 from afgrl.estimators import NodeEmbedder
 from afgrl.estimators.saved import Model, as_runs
 from afgrl.evaluate.columns import COLUMNS, READOUT_COLUMNS
 from afgrl.experiment.evaluation import evaluate_run
+from afgrl.experiment.model import complete_settings
+from afgrl.experiment.several import fit_each
 from afgrl.report.page import write_page
 from afgrl.report.payload import display_names
 from afgrl.runs.folder import Run
+from afgrl.runs.spec import RunSpec, absolute_source
 from afgrl.train.device import choose_device
 
 
 def compare(models: Sequence[Model], *, device: str = "auto") -> list[dict[str, Any]]:
-    """The mean scores of runs or fitted estimators, one row each, in the order of ``models``: ``pd.DataFrame(rows)``
-    is a table. What has no scores yet is evaluated, without baselines; that needs labels.
+    """The mean scores of runs or fitted estimators and their measures without labels (docs/quality.md), one row each,
+    in the order of ``models``: ``pd.DataFrame(rows)`` is a table. What has no scores yet is evaluated, without
+    baselines, if it has labels. All are clustered into as many clusters as the first.
     """
     _check_any(models)
+    rows: list[dict[str, Any]] = []
     with as_runs(models) as runs:
-        return [
-            _row(name, run.scores() if run.has_scores else evaluate_run(run, choose_device(device), baselines=False))
-            for name, run in zip(display_names(runs), runs, strict=True)
-        ]
+        for name, run in zip(display_names(runs), runs, strict=True):
+            measures = measures_of_run(run, rows[0]["n_clusters"] if rows else None)
+            rows.append(_identity(name, run) | _scores(run, device) | measures)
+    return rows
+
+
+def compare_methods(
+    source: str | Path, methods: Sequence[str], out: str | Path, /, *, recipe: str = "default",
+    settings: Mapping[str, Any] | None = None, device: str = "auto", data_dir: str | None = None, force: bool = False,
+    message: Callable[[str], Any] = lambda sentence: None, **read: Unpack[ReadKeywords],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Train several methods on a source with the same rules for settings, each in the folder ``out/METHOD``, and
+    compare them as `afgrl compare SOURCE --methods` does. Existing runs are used. ``read`` are the
+    options about files of ``load``."""
+    options = with_keywords(ReadOptions(), read)
+    specs = [
+        RunSpec(absolute_source(str(source)), method, recipe, settings or {}, data_dir, read=options)
+        for method in methods
+    ]
+    runs = fit_each(specs, Path(out), choose_device(device), force=force, message=message)
+    return compare(runs, device=device)
 
 
 def write_report(
@@ -44,14 +69,24 @@ def write_report(
         return write_page(runs, Path(out), projection=projection, message=message)
 
 
-def _row(name: str, scores: dict[str, Any]) -> dict[str, Any]:
-    tasks = scores["last-epoch"]
-    means = {
+def _identity(name: str, run: Run) -> dict[str, Any]:
+    return {
+        "name": name, "dataset": run.data()["name"], "method": run.spec().method, "seed": complete_settings(run).seed,
+    }  # fmt: skip
+
+
+def _scores(run: Run, device: str) -> dict[str, float]:
+    """The mean scores; none without labels."""
+    if not run.has_scores and run.labels()[0] is None:
+        return {}
+    tasks = (run.scores() if run.has_scores else evaluate_run(run, choose_device(device), baselines=False))[
+        "last-epoch"
+    ]
+    return {
         f"{task} {score}": tasks[task][score]["mean"]
         for task, score, _ in (*COLUMNS, *READOUT_COLUMNS)
         if score in tasks.get(task, {})
     }
-    return {"name": name, **{key: scores[key] for key in ("dataset", "method", "seed")}, **means}
 
 
 def _check_any(models: Sequence[Model]) -> None:

@@ -19,7 +19,7 @@ from afgrl.runs.folder import Run
 SCRIPTS = (
     "plotly-gl2d-strict.min.js", "dom.js", "data.js", "sample.js", "colors.js", "charts.js", "labels.js", "plot.js",
     "touch.js", "search.js", "explain.js", "node.js", "legend.js", "sections.js", "training.js", "scores.js",
-    "clusters.js", "explorer.js", "page.js",
+    "quality.js", "clusters.js", "explorer.js", "page.js",
 )  # fmt: skip
 STYLES = ("page.css",)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from afgrl.analysis.node_facts import Lists, NodeFacts
-from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
+from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.ops.knn.clusters import fine_partition, nearest_in_clusters
 from afgrl.report.arrays import Json, pack_array, smallest_type
@@ -51,6 +51,7 @@ def page_payload(run: Run, name: str, nodes: Json) -> Json:
         "command": spec.command(run.path / "config.toml"),
         "history": _history(run.lines(HISTORY)),
         "scores": _scores(run),
+        "quality": _quality(run),
         "clusters": _clusters(run),
         **nodes,
     }
@@ -131,6 +132,29 @@ def _scores(run: Run) -> Json | None:
         "headings": [_heading(column) for column in SHOWN_SCORES],
         "rows": [{"kind": kind, "name": name, "cells": _cells(tasks)} for kind, name, tasks in rows],
     }
+
+
+def _quality(run: Run) -> Json | None:
+    """The quality panel: its measures as rows, and its other parts as they are stored."""
+    panel = run.quality()
+    if panel is None:
+        return None
+    with run.reading("quality.json"):
+        rows = [
+            {
+                "kind": "baseline" if name in BASELINES else "trained",
+                "name": BASELINES.get(name, name),
+                "cells": [measures.get(column.name) for column in QUALITY_COLUMNS],
+            }
+            for name, measures in panel["vectors"].items()
+        ]
+        return {
+            "columns": [{"title": column.title, "digits": column.digits} for column in QUALITY_COLUMNS],
+            "rows": rows,
+            "names": BASELINES,
+            "verdict": panel["verdict"]["sentence"],
+            **{name: panel[name] for name in ("stability", "labels", "information")},
+        }
 
 
 def _heading(column: ScoreColumn) -> Json:

@@ -35,11 +35,12 @@ FORMAT = 3  # raise when files change their meaning
 OWN_FILES = (
     "config.toml", "environment.json", "history.jsonl", "evaluations.jsonl", "graph.safetensors", "nodes.parquet",
     "splits.npz", "data.json", "preprocessing.json", "checkpoint.pt", "model.safetensors", "model.json", "scores.json",
-    "predictions.npz", "clusters.parquet", "clusters.json", "projection-*.npy", "index.faiss", "index.json",
-    "added-*.parquet", "model.onnx", "report.html", "trace.jsonl", "map-*.npy",  # the last two: of format 1
+    "predictions.npz", "quality.json", "clusters.parquet", "clusters.json", "projection-*.npy", "index.faiss",
+    "index.json", "added-*.parquet", "model.onnx", "report.html", "comparison.html",
+    "trace.jsonl", "map-*.npy",  # of format 1
     *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
 )  # fmt: skip
-OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance", "checkpoint-*")
+OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance", "checkpoint-*", "quality")
 HISTORY, EVALUATIONS = "history.jsonl", "evaluations.jsonl"
 NOT_FINISHED = "training has not finished; resume it with `afgrl fit … --resume`"
 
@@ -314,6 +315,23 @@ class Run:
         self._need("scores.json", "create it with `afgrl evaluate`")
         return results.read_scores(self.path / "scores.json")
 
+    def save_quality(self, answer: dict[str, Any]) -> None:
+        """The quality panel."""
+        write_json(self.quality_file, answer)
+
+    def quality(self) -> dict[str, Any] | None:
+        """The quality panel; None before `afgrl quality`."""
+        return results.read_quality(self.quality_file)
+
+    @property
+    def quality_file(self) -> Path:
+        return self.path / "quality.json"
+
+    @property
+    def quality_folder(self) -> Path:
+        """Where the further training runs of the quality panel are."""
+        return self.path / "quality"
+
     # Paths of files that other libraries write
 
     @property
@@ -331,6 +349,10 @@ class Run:
     @property
     def report_file(self) -> Path:
         return self.path / "report.html"
+
+    @property
+    def comparison_file(self) -> Path:
+        return self.path / "comparison.html"
 
     @property
     def clusters_file(self) -> Path:

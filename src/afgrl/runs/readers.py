@@ -35,6 +35,7 @@ ADVICE = {
     "clusters.*": "write it again with `afgrl cluster`",
     "added-*.parquet": "delete it, and add the nodes again with `afgrl add`",
     "scores.json": "write it again with `afgrl evaluate`",
+    "quality.json": "write it again with `afgrl quality`",
     "projection-*.npy": "delete it to compute it again",
     "index.*": "delete index.json to build the index again",
 }

@@ -77,6 +77,21 @@ def read_scores(file: Path) -> dict[str, Any]:
         return scores
 
 
+def read_quality(file: Path) -> dict[str, Any] | None:
+    if not file.is_file():
+        return None
+    with reading(file):
+        panel = read_record(file, dataset=str, method=str, nodes=int, vectors=dict, information=dict, samples=dict)
+        for name, found in panel["vectors"].items():
+            numbers = isinstance(found, dict) and all(_is_number(value) for value in found.values())
+            check(numbers, f"its measures {name!r} are not numbers")
+        return panel
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
 def _are_scores(tasks: Any) -> bool:
     """Whether these are tasks with their scores; a task may also say its epoch."""
     if not isinstance(tasks, dict) or not all(isinstance(task, dict) for task in tasks.values()):

@@ -31,6 +31,7 @@ async function start() {
   renderClusters(page.runs);
   renderTraining(page.runs);
   renderScores(page.runs);
+  renderQuality(page.runs);
   renderData(page.runs);
   renderSettings(page.runs);
   renderNavigation();

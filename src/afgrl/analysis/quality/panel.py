@@ -1,0 +1,161 @@
+"""The quality panel of a run: what `afgrl quality` prints and quality.json stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from afgrl.analysis.clustering import cluster_vectors
+from afgrl.analysis.quality import measures
+from afgrl.analysis.quality.few_labels import probe_few_labels
+from afgrl.analysis.quality.measures import Structure
+from afgrl.analysis.quality.retraining import HIDDEN_SHARE, KEPT_SHARE, Training, hidden_edges, planned, trained_vectors
+from afgrl.analysis.quality.verdict import TRAINED, verdict_on
+from afgrl.data import Dataset
+from afgrl.errors import UserError
+from afgrl.evaluate.unlabeled.information import information_shares
+from afgrl.evaluate.unlabeled.links import FEWEST_EDGES, link_auc
+from afgrl.experiment.evaluation import untrained_embeddings
+from afgrl.experiment.model import complete_settings
+from afgrl.experiment.training import Display
+from afgrl.graph import Graph
+from afgrl.runs.folder import HISTORY, Run
+
+Json = dict[str, Any]
+Say = Callable[[str], Any]
+Vectors = dict[str, Tensor]  # TRAINED and the names of baselines → [n, d]
+FEWEST_NODES = 3
+DIGITS = 6  # of the figures in quality.json
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What the parts of the panel share."""
+
+    run: Run
+    dataset: Dataset
+    device: torch.device
+    n_clusters: int
+    display: Display | None
+    message: Say
+
+    @property
+    def seed(self) -> int:
+        return complete_settings(self.run).seed
+
+    def untrained(self, graph: Graph, message: Say = lambda sentence: None) -> Vectors:
+        """The baselines on the nodes of the run with the edges of this graph."""
+        return untrained_embeddings(self.run.spec(), replace(self.dataset, graph=graph), self.device, message)
+
+    def trained(self, training: Training) -> Vectors:
+        return {TRAINED: trained_vectors(self.run, self.dataset, training, self.device, self.display, self.message)}
+
+
+def assess_run(
+    run: Run, device: torch.device, *, quick: bool = False, data_dir: str | None = None,
+    display: Display | None = None, message: Say = lambda sentence: None,
+) -> Json:  # fmt: skip
+    """The quality panel of a run, saved as quality.json. ``quick`` leaves out what needs further training runs."""
+    embedding, dataset = run.embedding()[1], run.dataset(data_dir)
+    if len(embedding) < FEWEST_NODES:
+        raise UserError(f"The run {str(run.path)!r} has {len(embedding)} node(s); the quality panel needs at least 3.")
+    if not quick and dataset.graph.n_edges < FEWEST_EDGES:
+        message(f"The graph has fewer than {FEWEST_EDGES} edges, so the panel is the quick one.")
+        quick = True
+    saved, n_clusters = run.clusters(), _number_of_clusters(run, embedding)
+    shared = Assessment(run, dataset, device, n_clusters, display, message)
+    every = {TRAINED: torch.from_numpy(embedding).to(device)} | shared.untrained(dataset.graph, message)
+    structures: dict[str, Structure] = {}
+    vectors: Json = {}
+    for name, rows in every.items():
+        message(f"Measuring the vectors: {name}.")
+        structures[name] = Structure.of(rows, n_clusters)
+        vectors[name] = measures.vector_measures(rows, structures[name])
+        vectors[name] |= measures.cluster_measures(structures[name].clusters, dataset.graph)
+    answer: Json = {
+        "dataset": dataset.name, "method": run.spec().method, "seed": shared.seed, "quick": quick,
+        "nodes": dataset.graph.n, "samples": _samples(dataset.graph.n), "vectors": vectors,
+        "clusters": {"k": n_clusters, "saved": _saved_clusters(saved, dataset.graph)},
+        "training": _last_statistics(run), "information": information_shares(dataset.graph),
+        "labels": probe_few_labels(every, run.labels()[0]),
+    }  # fmt: skip
+    answer["links"], answer["stability"] = (None, None) if quick else _trained_parts(shared, vectors, structures)
+    answer["verdict"] = verdict_on(vectors)
+    answer = _rounded(answer)
+    run.save_quality(answer)
+    return answer
+
+
+def _samples(n: int) -> Json:
+    return {
+        "seed": measures.SEED, "rank_nodes": min(n, measures.RANK_ROWS),
+        "neighbor_nodes": min(n, measures.NEIGHBOR_ROWS), "neighbors": min(measures.N_NEIGHBORS, n - 1),
+    }  # fmt: skip
+
+
+def _saved_clusters(saved: tuple[np.ndarray, Json] | None, graph: Graph) -> Json | None:
+    """Of the clusters of `afgrl cluster`, which are those of the readout."""
+    return measures.cluster_measures(torch.tensor(saved[0], dtype=torch.int64), graph) if saved else None
+
+
+def _last_statistics(run: Run) -> Json | None:
+    """Spread, rank and drift after the last step, and the share of the drift in the second half of training."""
+    records = [record for record in run.lines(HISTORY) if "drift" in record]
+    if not records:
+        return None
+    with run.reading(HISTORY):
+        last = records[-1]
+        early = [record["drift"] for record in records if record["epoch"] <= last["epoch"] / 2]
+        late = 1 - early[-1] / last["drift"] if early and last["drift"] else None
+        return {name: float(last[name]) for name in ("spread", "rank", "drift")} | {"late_drift": late}
+
+
+def _trained_parts(shared: Assessment, vectors: Json, structures: dict[str, Structure]) -> tuple[Json, Json]:
+    """Link prediction and stability. The AUC of each kind of vectors is added to ``vectors``."""
+    hidden = hidden_edges(shared.dataset.graph, shared.seed)
+    first, *others = planned(shared.dataset.graph, hidden, shared.seed)
+    for name, rows in (shared.trained(first) | shared.untrained(first.graph)).items():
+        vectors[name]["link_auc"] = link_auc(rows, hidden.positive, hidden.negative)
+    stability: Json = {"edges": {}, "seeds": {}}
+    for training in others:
+        again = shared.trained(training)
+        if training.changes == "edges":
+            again |= shared.untrained(training.graph)
+            del again["raw"]  # does not depend on edges
+        for name, rows in again.items():
+            found = structures[name].stability(Structure.of(rows, shared.n_clusters))
+            for measure, value in found.items():
+                stability[training.changes].setdefault(name, {}).setdefault(measure, []).append(value)
+    return {"hidden_share": HIDDEN_SHARE, "scored": hidden.positive.shape[1]}, {"kept_share": KEPT_SHARE, **stability}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list) else value
+
+
+def measures_of_run(run: Run, n_clusters: int | None = None, data_dir: str | None = None) -> Json:
+    """The measures of a run's vectors, without baselines or further training; with the link prediction AUC of
+    its quality panel if it has one. Without ``n_clusters``, the number is chosen as for the panel."""
+    embedding = run.embedding()[1]
+    vectors, stored = torch.from_numpy(embedding), run.quality()
+    n_clusters = n_clusters or _number_of_clusters(run, embedding)
+    structure = Structure.of(vectors, n_clusters)
+    found: Json = dict(measures.vector_measures(vectors, structure))
+    found |= measures.cluster_measures(structure.clusters, run.edges())
+    auc = stored["vectors"].get(TRAINED, {}).get("link_auc") if stored else None
+    return _rounded({"n_clusters": n_clusters, **found} | ({} if auc is None else {"link_auc": auc}))
+
+
+def _number_of_clusters(run: Run, embedding: np.ndarray) -> int:
+    """That of `afgrl cluster` if it was run, otherwise chosen by modularity on a nearest-neighbor graph."""
+    saved = run.clusters()
+    return max(2, saved[1]["k"] if saved else cluster_vectors(embedding).k)

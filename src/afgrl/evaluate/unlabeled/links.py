@@ -1,0 +1,100 @@
+"""Link prediction: whether vectors trained without some edges give their ends a higher cosine than other pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from afgrl.csr import csr_to_scipy
+from afgrl.errors import UserError
+from afgrl.evaluate.matrix import is_sparse
+from afgrl.graph import Graph
+from afgrl.ops.sparse.rows import unit_rows
+
+BLOCK_PAIRS = 4096  # whose vectors are in memory at once
+FEWEST_EDGES = 20
+MAX_DRAWS = 50  # rounds of drawing pairs; a graph in which they do not suffice is nearly complete
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenEdges:
+    graph: Graph  # without them
+    positive: np.ndarray  # [2, p] ends of hidden edges
+    negative: np.ndarray  # [2, p] pairs without an edge
+
+
+def hide_edges(graph: Graph, share: float, generator: np.random.Generator, most: int) -> HiddenEdges:
+    """The graph without a random ``share`` of its edges, at most ``most`` of the hidden ones, and as many random pairs
+    of nodes that have no edge in the whole graph. Features and ids stay."""
+    number, n_edges = _edge_numbers(graph)
+    if n_edges < FEWEST_EDGES:
+        raise UserError(f"Link prediction needs at least {FEWEST_EDGES} edges, but the graph has {n_edges}.")
+    chosen = generator.choice(n_edges, max(1, round(share * n_edges)), replace=False)
+    first = np.unique(number, return_index=True)[1]  # where each edge is stored first
+    hidden = graph.edge_index.cpu().numpy()[:, first[chosen[:most]]]
+    return HiddenEdges(_without(graph, number, chosen, n_edges), hidden, _non_edges(graph, hidden.shape[1], generator))
+
+
+def sample_edges(graph: Graph, share: float, generator: np.random.Generator) -> Graph:
+    """The graph with a random ``share`` of its edges and all of its nodes."""
+    number, n_edges = _edge_numbers(graph)
+    dropped = generator.choice(n_edges, n_edges - round(share * n_edges), replace=False)
+    return _without(graph, number, dropped, n_edges)
+
+
+def link_auc(x: Tensor, positive: np.ndarray, negative: np.ndarray) -> float:
+    """The probability that a hidden edge has a higher cosine than a pair without an edge, ties counting half: the area
+    under the ROC curve (Hanley and McNeil 1982; for link prediction: Liben-Nowell and Kleinberg 2007)."""
+    scores = np.concatenate([pair_cosines(x, pairs) for pairs in (positive, negative)])
+    return float(roc_auc_score(np.repeat([1, 0], [positive.shape[1], negative.shape[1]]), scores))
+
+
+def pair_cosines(x: Tensor, pairs: np.ndarray) -> np.ndarray:
+    """The cosine of the vectors ``x`` [n, d], dense or CSR, of each pair of nodes [2, p]: [p] float32."""
+    unit = unit_rows(x)
+    rows = csr_to_scipy(unit) if is_sparse(unit) else unit
+    found = []
+    for start in range(0, pairs.shape[1], BLOCK_PAIRS):
+        left, right = (rows[ends] for ends in pairs[:, start : start + BLOCK_PAIRS])
+        product = left * right if isinstance(left, Tensor) else left.multiply(right)
+        sums = product.sum(1)
+        found.append(sums.cpu().numpy() if isinstance(sums, Tensor) else np.asarray(sums).ravel())
+    return np.concatenate(found).astype(np.float32)
+
+
+def _keys(graph: Graph, ends: np.ndarray) -> np.ndarray:
+    """One number per pair of nodes; of an undirected graph, the same for both directions."""
+    low, high = ends if graph.directed else (ends.min(0), ends.max(0))
+    return np.asarray(low * graph.n + high)
+
+
+def _edge_numbers(graph: Graph) -> tuple[np.ndarray, int]:
+    """The number of the edge that each column of ``edge_index`` belongs to, [e], and how many edges there are."""
+    number = np.unique(_keys(graph, graph.edge_index.cpu().numpy()), return_inverse=True)[1]
+    return number, graph.n_edges
+
+
+def _without(graph: Graph, number: np.ndarray, dropped: np.ndarray, n_edges: int) -> Graph:
+    keeps = np.ones(n_edges, dtype=bool)
+    keeps[dropped] = False
+    kept = torch.from_numpy(keeps[number]).to(graph.edge_index.device)
+    weight = None if graph.edge_weight is None else graph.edge_weight[kept]
+    return replace(graph, edge_index=graph.edge_index[:, kept], edge_weight=weight)
+
+
+def _non_edges(graph: Graph, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Uniform pairs of different nodes that have no edge: [2, count]; a pair may occur twice."""
+    edges = np.unique(_keys(graph, graph.edge_index.cpu().numpy()))
+    found = np.empty((2, 0), dtype=np.int64)
+    for _ in range(MAX_DRAWS):
+        drawn = generator.integers(0, graph.n, (2, count))
+        keys = _keys(graph, drawn)
+        place = np.searchsorted(edges, keys).clip(max=len(edges) - 1)
+        found = np.concatenate([found, drawn[:, (drawn[0] != drawn[1]) & (edges[place] != keys)]], axis=1)
+        if found.shape[1] >= count:
+            return found[:, :count]
+    raise UserError("Link prediction needs pairs of nodes without an edge, but nearly all nodes are linked.")

@@ -1,0 +1,56 @@
+"""Several methods on one source, each in its own run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from afgrl.errors import UserError
+from afgrl.experiment.training import Display, fit, resume
+from afgrl.methods import method_class
+from afgrl.runs.folder import Run
+from afgrl.runs.spec import RunSpec
+
+
+def fit_each(
+    specs: Sequence[RunSpec], folder: Path, device: torch.device, *, force: bool = False,
+    display: Display | None = None, message: Callable[[str], Any] = lambda sentence: None,
+) -> list[Run]:  # fmt: skip
+    """A run of each spec in ``folder/METHOD``. Existing runs are used, and unfinished ones continued;
+    ``force`` trains all of them again."""
+    methods = [spec.method for spec in specs]
+    if len(set(methods)) < len(methods):
+        raise UserError(f"Each method can be given once, not {', '.join(methods)}.")
+    for method in methods:
+        method_class(method)  # an unknown name fails before the first training
+    return [_fitted(spec, folder / spec.method, device, force, display, message) for spec in specs]
+
+
+def _fitted(
+    spec: RunSpec, path: Path, device: torch.device, force: bool, display: Display | None, message: Callable[[str], Any]
+) -> Run:
+    if force or not (path / "config.toml").is_file():
+        message(f"Training {spec.method} in {path}.")
+        return fit(spec, path, device, force=force, display=display, message=message)
+    run = Run.open(path)
+    _check_same(spec, run)
+    if run.is_complete:
+        message(f"Using the run {path}.")
+        return run
+    message(f"Continuing {spec.method} in {path}.")
+    return resume(run, device, data_dir=spec.data_dir, display=display)
+
+
+def _check_same(spec: RunSpec, run: Run) -> None:
+    """That a run is what the spec asks for. Its settings are complete, and those of the spec are given as text."""
+    found = run.spec()
+    same = (found.source, found.method, found.recipe) == (spec.source, spec.method, spec.recipe)
+    complete = {name: str(value) for name, value in found.settings.items()}
+    if not same or any(complete.get(name) != str(value) for name, value in spec.settings.items()):
+        raise UserError(
+            f"The run {str(run.path)!r} has another source or other settings; use --force to train it again, or "
+            "another --out."
+        )

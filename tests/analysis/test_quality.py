@@ -1,0 +1,251 @@
+"""The quality panel on a tiny run: its parts, its trainings, its verdict, and the command."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from afgrl import AFGRL, compare_methods, quality
+from afgrl.analysis.clustering import cluster_run
+from afgrl.analysis.quality import retraining
+from afgrl.analysis.quality.few_labels import probe_few_labels
+from afgrl.analysis.quality.panel import assess_run
+from afgrl.analysis.quality.verdict import AGREEMENT, RELIABILITY, RULE, majority, verdict_on, vote_of
+from afgrl.analysis.quality.verdict import Criterion as Compared
+from afgrl.data import Dataset
+from afgrl.data.splits import random_splits
+from afgrl.errors import Interrupted, UserError
+from afgrl.evaluate.unlabeled.links import link_auc
+from afgrl.report.payload import page_payload
+from afgrl.runs.folder import HISTORY, Run
+from benchmarks import RESULTS
+from benchmarks.verdict import summary
+from tests.cli.test_commands import afgrl
+from tests.conftest import communities
+
+CPU = torch.device("cpu")
+SMALL = {
+    "steps": 4, "batch_size": 16, "n_components": 8, "predictor_width": 8, "encoder_width": 8, "n_clusters": 4,
+    "device": "cpu",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A run of 62 nodes in three groups, of which ten nodes have labels."""
+    graph = communities()
+    y = np.full(graph.n, -1)
+    y[:60:6] = np.arange(0, 60, 6) // 20
+    dataset = Dataset("groups", graph, y, random_splits(graph.n, count=2))
+    path = tmp_path_factory.mktemp("quality") / "run"
+    AFGRL(**SMALL).fit(dataset).save(path)
+    run = Run.open(path)
+    cluster_run(run, 3)
+    for epoch, drift in ((10, 0.2), (20, 0.5)):  # as `afgrl fit` logs it
+        run.append(HISTORY, {"epoch": epoch, "loss": 0.1, "spread": 0.6, "rank": 3.0, "drift": drift})
+    return path
+
+
+@pytest.fixture(scope="module")
+def panel(saved):
+    return assess_run(Run.open(saved), CPU)
+
+
+def test_the_panel_has_every_part_for_every_kind_of_vectors(panel, saved):
+    assert panel["vectors"].keys() == {"trained", "random", "hops", "raw", "svd", "ppr"}
+    names = {"effective_rank", "mean_cosine", "constant_columns", "hubness", "modularity", "conductance"}
+    for found in panel["vectors"].values():
+        assert found.keys() == names | {"cluster_entropy", "link_auc"}
+        assert all(np.isfinite(value) for value in found.values())
+    assert panel["stability"]["edges"].keys() == {"trained", "random", "hops", "svd", "ppr"}
+    assert panel["stability"]["seeds"].keys() == {"trained"}
+    assert len(panel["stability"]["edges"]["ppr"]["clusters"]) == retraining.N_EDGE_SAMPLES
+    shares = {"both": 60 / 62, "features": 2 / 62, "neighbors": 0, "nothing": 0}
+    assert panel["information"] == pytest.approx(shares, abs=1e-6)  # rounded to six digits
+    assert panel["training"] == {"spread": 0.6, "rank": 3.0, "drift": 0.5, "late_drift": 0.6}
+    assert Run.open(saved).quality() == panel
+    assert json.loads((saved / "quality.json").read_text()) == panel
+
+
+def test_link_prediction_is_that_of_vectors_trained_without_the_hidden_edges(panel, saved):
+    graph = Run.open(saved).dataset().graph
+    hidden = retraining.hidden_edges(graph, 0)
+    assert hidden.graph.n_edges == graph.n_edges - round(0.05 * graph.n_edges)
+    vectors = torch.from_numpy(AFGRL(**SMALL | _settings(saved)).fit(hidden.graph).embedding_)
+    expected = link_auc(vectors, hidden.positive, hidden.negative)
+    assert panel["vectors"]["trained"]["link_auc"] == pytest.approx(expected, abs=1e-6)
+
+
+def _settings(saved):
+    """Complete, since defaults that follow the graph would follow the one without the hidden edges."""
+    settings = dict(Run.open(saved).spec().settings)
+    return {"random_state": settings.pop("seed"), **settings, "device": "cpu"}
+
+
+def test_finished_trainings_are_used_again(panel, saved, monkeypatch):
+    def train(*arguments):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(retraining, "train_run", train)
+    assert assess_run(Run.open(saved), CPU) == panel
+
+
+def test_an_interrupted_panel_says_what_is_saved_and_continues(panel, saved, tmp_path, monkeypatch):
+    shutil.copytree(saved, tmp_path / "run", ignore=shutil.ignore_patterns("edges-2*", "seed-*", "quality.json"))
+    run, finished = Run.open(tmp_path / "run"), []
+
+    def train(part, *arguments):
+        finished.append(part.path.name)
+        raise Interrupted("Interrupted after epoch 1 of 4.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(retraining, "train_run", train)
+        with pytest.raises(Interrupted, match=r"with 90% of the edges, sample 2.*saved in '.*quality'.*continues"):
+            assess_run(run, CPU)
+    assert len(finished) == 1
+    assert run.quality() is None
+    assert assess_run(run, CPU) == panel
+
+
+def test_quick_leaves_out_what_needs_training(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "run", ignore=shutil.ignore_patterns("quality*"))
+    answer = quality(tmp_path / "run", quick=True, device="cpu")
+    assert (answer["links"], answer["stability"], answer["verdict"]["word"]) == (None, None, None)
+    assert "No verdict" in answer["verdict"]["sentence"]
+    assert not (tmp_path / "run" / "quality").exists()
+    printed = json.loads(afgrl("quality", tmp_path / "run", "--quick", "--device", "cpu", "--json").stdout)
+    assert printed == answer
+
+
+def test_the_command_prints_what_python_returns(panel, saved):
+    assert (
+        json.loads(afgrl("quality", saved, "--device", "cpu", "--json").stdout) == panel == quality(saved, device="cpu")
+    )
+    shown = " ".join(afgrl("quality", saved, "--device", "cpu", "--quiet").stdout.split())  # captions are wrapped
+    for text in ("link AUC", "stability", "probe accuracy", "features only", "Verdict:", "too few to rank"):
+        assert text in shown
+
+
+def test_the_page_has_the_panel(panel, saved):
+    shown = page_payload(Run.open(saved), "run", {})["quality"]
+    assert shown["verdict"] == panel["verdict"]["sentence"]
+    assert [row["kind"] for row in shown["rows"]] == ["trained"] + 5 * ["baseline"]
+    assert shown["rows"][0]["cells"][0] == panel["vectors"]["trained"]["link_auc"]
+    assert shown["stability"] == panel["stability"]
+
+
+def test_a_run_is_replaced_with_its_panel(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "run")
+    AFGRL(**SMALL).fit(communities()).save(tmp_path / "run", force=True)
+    assert not {"quality", "quality.json"} & {file.name for file in (tmp_path / "run").iterdir()}
+
+
+def test_a_damaged_panel_is_one_sentence(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "run")
+    for content in ("{", '{"vectors": {"trained": 3}}', "[]"):
+        (tmp_path / "run" / "quality.json").write_text(content)
+        with pytest.raises(UserError, match=r"quality\.json.*write it again with `afgrl quality`"):
+            Run.open(tmp_path / "run").quality()
+
+
+def test_votes_compare_with_the_best_baseline_within_a_margin():
+    vectors = {"trained": {"a": 0.80, "b": 0.3}, "random": {"a": 9, "b": 0}, "raw": {"a": 0.7, "b": 0.4}}
+    vectors["ppr"] = {"a": 0.795, "b": 0.5}
+    assert vote_of(vectors, Compared("a", "A", 0.01))["vote"] == 0
+    assert vote_of(vectors, Compared("a", "A", 0.001))["vote"] == 1
+    assert vote_of(vectors, Compared("b", "B", 0.01))["vote"] == -1
+    assert vote_of(vectors, Compared("b", "B", 0.01, sign=-1)) == {
+        "trained": 0.3, "best": 0.4, "baseline": "raw", "vote": 1,
+    }  # fmt: skip
+    assert vote_of(vectors, Compared("c", "C", 0.01)) is None
+    assert [majority(votes) for votes in ([1, 1, -1], [0, -1], [1, -1], [])] == [1, -1, 0, 0]
+
+
+def test_the_verdict_names_its_measures_and_how_often_it_agreed():
+    good = dict.fromkeys(RULE, 0.9)
+    verdict = verdict_on({"trained": good, "raw": dict.fromkeys(RULE, 0.5)})
+    assert verdict["word"] == "better than"
+    assert "0.900 against 0.500 of raw" in verdict["sentence"]
+    assert verdict["sentence"].endswith(RELIABILITY)
+    assert f"{AGREEMENT['agreed']} of {AGREEMENT['runs']} runs" in RELIABILITY
+
+
+def test_the_figures_of_the_verdict_are_those_of_the_measurement():
+    answer = json.loads((RESULTS / "verdict.json").read_text())
+    found = summary(answer)
+    assert answer["summary"] == found
+    assert {name: found[name] for name in AGREEMENT} == AGREEMENT
+    assert tuple(found["rule"]) == RULE
+
+
+def test_the_probe_has_an_interval_and_says_whether_labels_suffice():
+    draw = np.random.default_rng(0)
+    y = np.repeat([0, 1], 30)
+    good = torch.from_numpy(np.eye(2)[y] + 0.1 * draw.normal(size=(60, 2))).float()
+    noise = torch.from_numpy(draw.normal(size=(60, 2))).float()
+    answer = probe_few_labels({"trained": good, "raw": noise}, y)
+    assert answer["accuracy"]["trained"]["mean"] == 100
+    # Wilson's lower bound for 60 of 60 is n / (n + z²) with z = 1.96.
+    assert answer["accuracy"]["trained"]["low"] == pytest.approx(100 * 60 / (60 + 1.95996**2), abs=1e-3)
+    assert answer["ranked"]
+    assert "higher than that of raw" in answer["sentence"]
+    few = np.where(np.arange(60) % 10 == 0, y, -1)
+    answer = probe_few_labels({"trained": good, "raw": noise}, few)
+    assert (answer["labeled"], answer["ranked"]) == (6, False)
+    assert "6 labels are too few to rank" in answer["sentence"]
+
+
+def test_labels_that_are_too_few_for_a_probe():
+    vectors = {"trained": torch.eye(4), "raw": torch.eye(4)}
+    assert probe_few_labels(vectors, None) is None
+    assert probe_few_labels(vectors, np.full(4, -1)) is None
+    answer = probe_few_labels(vectors, np.array([0, 0, 1, -1]))
+    assert "accuracy" not in answer
+    assert answer["sentence"].startswith("Too few labels for a probe")
+
+
+@pytest.fixture
+def tables(tmp_path):
+    graph = communities()
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    rows = [f"n{i}," + ",".join(f"{value:.3f}" for value in row) for i, row in enumerate(graph.x.tolist())]
+    heads = ",".join(f"f{i}" for i in range(graph.n_features))
+    (folder / "nodes.csv").write_text("\n".join([f"id,{heads}", *rows, ""]))
+    edges = [f"n{a},n{b}" for a, b in graph.edge_index.T.tolist() if a < b]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges, ""]))
+    return folder
+
+
+def test_methods_are_trained_and_compared_in_one_table_and_page(tables, tmp_path):
+    words = ["--methods", "raw,svd", "--out", tmp_path / "runs", "--device", "cpu", "--map", "pca", "--json"]
+    answer = afgrl("compare", tables, *words)
+    assert answer.exit_code == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert [row["method"] for row in found["runs"]] == ["raw", "svd"]
+    assert '"name":"svd"' in (tmp_path / "runs" / "comparison.html").read_text()
+    again = afgrl("compare", tmp_path / "runs" / "raw", tmp_path / "runs" / "svd", "--device", "cpu", "--map", "pca")
+    assert again.exit_code == 0, again.stderr
+    assert "modul." in again.stdout
+    assert (tmp_path / "runs" / "raw" / "comparison.html").is_file()
+    rows = compare_methods(tables, ["raw", "svd"], tmp_path / "runs", device="cpu")
+    assert rows == found["runs"]
+    with pytest.raises(UserError, match="has another source or other settings"):
+        compare_methods(tables, ["svd"], tmp_path / "runs", settings={"n_components": 3}, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["a", "b", "--methods", "raw"], "trains on one source, but 2 were given"),
+        (["demo", "--methods", ","], "needs at least one name"),
+        (["demo", "--methods", "raw,raw"], "Each method can be given once"),
+        (["demo", "--methods", "rav"], "Unknown method 'rav'"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_sentence(words, sentence):
+    answer = afgrl("compare", *words)
+    assert answer.exit_code == 2
+    assert sentence in answer.stderr
