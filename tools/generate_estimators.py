@@ -32,6 +32,7 @@ CLASSES = {  # method → class name and summary; the supervised GCN needs label
     "ppr": ("PPR", "The vectors of SVD, averaged by personalized PageRank, without training."),
     "random": ("RandomEncoder", "An untrained encoder."),
     "raw": ("RawFeatures", "The features themselves."),
+    "signa": ("SIGNA", "Tells neighbors from all other nodes by features alone, with strong dropout."),
     "svd": ("SVD", "Principal directions of [X | SX | S²X | S³X], without training."),
 }
 OWN = [

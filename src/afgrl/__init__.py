@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
         GRACE,
         MVGRL,
         PPR,
+        SIGNA,
         SVD,
         DeepWalk,
         DeepWalkFeatures,
@@ -60,6 +61,7 @@ _PUBLIC = {
     "PPR": "afgrl.estimators",
     "RandomEncoder": "afgrl.estimators",
     "RawFeatures": "afgrl.estimators",
+    "SIGNA": "afgrl.estimators",
     "SVD": "afgrl.estimators",
     "UserError": "afgrl.errors",
     "add_nodes": "afgrl.estimators.questions",
@@ -84,7 +86,7 @@ _PUBLIC = {
     "write_report": "afgrl.report",
 }
 __all__ = [
-    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "AfgrlError", "Dataset", "DeepWalk",
+    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SIGNA", "SVD", "AfgrlError", "Dataset", "DeepWalk",
     "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder", "RawFeatures", "UserError",
     "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine", "export_encoder", "from_networkx",
     "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed", "remove_nodes", "reproduce_results",

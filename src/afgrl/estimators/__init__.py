@@ -10,6 +10,7 @@ from afgrl.estimators.generated import (
     GRACE,
     MVGRL,
     PPR,
+    SIGNA,
     SVD,
     DeepWalk,
     DeepWalkFeatures,
@@ -20,6 +21,6 @@ from afgrl.estimators.generated import (
 )
 
 __all__ = [
-    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "DeepWalk", "DeepWalkFeatures", "Hops",
-    "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
+    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SIGNA", "SVD", "DeepWalk", "DeepWalkFeatures",
+    "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ __all__ = [
     "GRACE",
     "MVGRL",
     "PPR",
+    "SIGNA",
     "SVD",
     "DeepWalk",
     "DeepWalkFeatures",
@@ -1343,6 +1344,105 @@ class RawFeatures(NodeEmbedder):
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+
+class SIGNA(NodeEmbedder):
+    """Tells neighbors from all other nodes by features alone, with strong dropout.
+
+    Parameters
+    ----------
+    epochs : int | None, default=None
+        Steps in full batches, each a pass over the graph; 0 in batches, the default.
+    learning_rate : float, default=0.0005
+        Learning rate of AdamW.
+    weight_decay : float, default=0.0
+        Weight decay of AdamW.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    steps : int | None, default=None
+        Steps in batches; by default 600; 0 in full batches.
+    batch_size : int | None, default=None
+        Rows per step; 0: all rows (full batch); by default 1,024, or 0 if epochs is set.
+    n_components : int, default=1024
+        Width of the embedding (D).
+    hidden_width : int, default=2048
+        Width of the encoder's first layer.
+    projection_width : int, default=256
+        Hidden width of the projection head.
+    mask : float, default=0.8
+        Probability that a neighbor counts as one of the other nodes in a step.
+    dropout : float, default=0.55
+        Dropout probability before each layer of the encoder.
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "signa"
+
+    def __init__(
+        self,
+        *,
+        epochs: int | None = None,
+        learning_rate: float = 0.0005,
+        weight_decay: float = 0.0,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        n_components: int = 1024,
+        hidden_width: int = 2048,
+        projection_width: int = 256,
+        mask: float = 0.8,
+        dropout: float = 0.55,
+        row_sums: bool = True,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.steps = steps
+        self.batch_size = batch_size
+        self.n_components = n_components
+        self.hidden_width = hidden_width
+        self.projection_width = projection_width
+        self.mask = mask
+        self.dropout = dropout
+        self.row_sums = row_sums
         self.device = device
         self.verbose = verbose
 
