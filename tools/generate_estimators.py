@@ -33,6 +33,7 @@ CLASSES = {  # method → class name and summary; the supervised GCN needs label
     "random": ("RandomEncoder", "An untrained encoder."),
     "raw": ("RawFeatures", "The features themselves."),
     "signa": ("SIGNA", "Tells neighbors from all other nodes by features alone, with strong dropout."),
+    "cca_ssg": ("CCASSG", "Correlates two views of the graph, and decorrelates the columns of the embedding."),
     "svd": ("SVD", "Principal directions of [X | SX | S²X | S³X], without training."),
 }
 OWN = [

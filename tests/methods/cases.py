@@ -72,6 +72,7 @@ MORE_CASES = {
         {"steps": 6, "skip": "none", "loss_over": "nodes", "positives": "clusters", "batch_size": 1000},
     ],
     "bgrl": [{"warmup": 0.5}],
+    "cca_ssg": [{"n_layers": 1}],
     "deepwalk": [{"batch_size": 3}],
     "gca": [{"centrality": "pagerank", "activation": "relu"}],
     "grace": [{"activation": "rrelu", "temperature": 1.0}],

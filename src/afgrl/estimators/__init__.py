@@ -4,6 +4,7 @@ from afgrl.estimators.base import NodeEmbedder
 from afgrl.estimators.generated import (
     AFGRL,
     BGRL,
+    CCASSG,
     DGI,
     GCA,
     GMI,
@@ -21,6 +22,6 @@ from afgrl.estimators.generated import (
 )
 
 __all__ = [
-    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SIGNA", "SVD", "DeepWalk", "DeepWalkFeatures",
-    "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
+    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SIGNA", "SVD", "DeepWalk",
+    "DeepWalkFeatures", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

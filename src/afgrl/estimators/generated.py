@@ -9,6 +9,7 @@ from afgrl.estimators.base import NodeEmbedder
 __all__ = [
     "AFGRL",
     "BGRL",
+    "CCASSG",
     "DGI",
     "GCA",
     "GMI",
@@ -304,6 +305,113 @@ class BGRL(NodeEmbedder):
         self.warmup = warmup
         self.predictor_width = predictor_width
         self.momentum = momentum
+        self.device = device
+        self.verbose = verbose
+
+
+class CCASSG(NodeEmbedder):
+    """Correlates two views of the graph, and decorrelates the columns of the embedding.
+
+    Parameters
+    ----------
+    epochs : int, default=50
+        Passes over the graph; the vectors get worse with many more.
+    learning_rate : float, default=0.001
+        Learning rate (η).
+    weight_decay : float, default=0.0
+        L2 regularization of Adam, applied to every parameter.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=512
+        Width of the embedding (D).
+    hidden_width : int, default=512
+        Width of the encoder's first layer.
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    drop_edges_1 : float, default=0.4
+        Drop probability of edges in the first view.
+    drop_edges_2 : float, default=0.4
+        Drop probability of edges in the second view.
+    drop_features_1 : float, default=0.2
+        Drop probability of features in the first view.
+    drop_features_2 : float, default=0.2
+        Drop probability of features in the second view.
+    encoder : Literal['gcn', 'mlp'], default='gcn'
+        Mlp: layers without messages, with batch normalization.
+    n_layers : int, default=2
+        Layers of the GCN (L); an MLP has two.
+    decorrelation : float, default=0.001
+        Weight of the correlations between columns (λ).
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "cca_ssg"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 50,
+        learning_rate: float = 0.001,
+        weight_decay: float = 0.0,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 512,
+        hidden_width: int = 512,
+        row_sums: bool = True,
+        drop_edges_1: float = 0.4,
+        drop_edges_2: float = 0.4,
+        drop_features_1: float = 0.2,
+        drop_features_2: float = 0.2,
+        encoder: Literal["gcn", "mlp"] = "gcn",
+        n_layers: int = 2,
+        decorrelation: float = 0.001,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.hidden_width = hidden_width
+        self.row_sums = row_sums
+        self.drop_edges_1 = drop_edges_1
+        self.drop_edges_2 = drop_edges_2
+        self.drop_features_1 = drop_features_1
+        self.drop_features_2 = drop_features_2
+        self.encoder = encoder
+        self.n_layers = n_layers
+        self.decorrelation = decorrelation
         self.device = device
         self.verbose = verbose
 

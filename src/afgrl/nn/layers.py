@@ -67,12 +67,14 @@ def norm_layer(kind: Normalization, width: int, momentum: float) -> nn.Module:
             return nn.Identity()
 
 
-def activation_layer(kind: Activation) -> nn.Module:
+def activation_layer(kind: Activation | Literal["selu"]) -> nn.Module:
     match kind:
         case "prelu":
             return nn.PReLU()
         case "relu":
             return nn.ReLU()
+        case "selu":
+            return nn.SELU()
         case "rrelu":  # F.rrelu in eval mode, as GCA's authors call it: a leaky ReLU with the mean slope
             return nn.LeakyReLU((1 / 8 + 1 / 3) / 2)
 
