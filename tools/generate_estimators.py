@@ -34,6 +34,7 @@ CLASSES = {  # method → class name and summary; the supervised GCN needs label
     "raw": ("RawFeatures", "The features themselves."),
     "signa": ("SIGNA", "Tells neighbors from all other nodes by features alone, with strong dropout."),
     "cca_ssg": ("CCASSG", "Correlates two views of the graph, and decorrelates the columns of the embedding."),
+    "ns4gc": ("NS4GC", "Two views agree on nodes and edges; all other pairs of nodes are pushed below a threshold."),
     "svd": ("SVD", "Principal directions of [X | SX | S²X | S³X], without training."),
 }
 OWN = [

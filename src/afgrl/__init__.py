@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
         GMI,
         GRACE,
         MVGRL,
+        NS4GC,
         PPR,
         SIGNA,
         SVD,
@@ -58,6 +59,7 @@ _PUBLIC = {
     "Graph": "afgrl.graph",
     "Hops": "afgrl.estimators",
     "MVGRL": "afgrl.estimators",
+    "NS4GC": "afgrl.estimators",
     "Node2Vec": "afgrl.estimators",
     "NodePlot": "afgrl.notebook",
     "PPR": "afgrl.estimators",
@@ -88,8 +90,8 @@ _PUBLIC = {
     "write_report": "afgrl.report",
 }
 __all__ = [
-    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SIGNA", "SVD", "AfgrlError", "Dataset",
-    "DeepWalk", "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder", "RawFeatures",
+    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SIGNA", "SVD", "AfgrlError",
+    "Dataset", "DeepWalk", "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder", "RawFeatures",
     "UserError", "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine", "export_encoder",
     "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed", "remove_nodes",
     "reproduce_results", "search", "serve_explorer", "write_report",

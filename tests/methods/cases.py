@@ -77,6 +77,7 @@ MORE_CASES = {
     "gca": [{"centrality": "pagerank", "activation": "relu"}],
     "grace": [{"activation": "rrelu", "temperature": 1.0}],
     "mvgrl": [{"diffusion": "heat"}],
+    "ns4gc": [{"n_layers": 1, "threshold": 0.0}],
     "node2vec": [{"p": 4.0, "q": 0.25}],
     "signa": [{"steps": 6, "batch_size": 20, "n_components": 8}, {"mask": 0.0}],
     "supervised_gcn": [{"dropout": 0.0}],

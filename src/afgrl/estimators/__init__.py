@@ -10,6 +10,7 @@ from afgrl.estimators.generated import (
     GMI,
     GRACE,
     MVGRL,
+    NS4GC,
     PPR,
     SIGNA,
     SVD,
@@ -22,6 +23,6 @@ from afgrl.estimators.generated import (
 )
 
 __all__ = [
-    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SIGNA", "SVD", "DeepWalk",
+    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SIGNA", "SVD", "DeepWalk",
     "DeepWalkFeatures", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ __all__ = [
     "GMI",
     "GRACE",
     "MVGRL",
+    "NS4GC",
     "PPR",
     "SIGNA",
     "SVD",
@@ -1144,6 +1145,121 @@ class MVGRL(NodeEmbedder):
         self.alpha = alpha
         self.time = time
         self.keep = keep
+        self.device = device
+        self.verbose = verbose
+
+
+class NS4GC(NodeEmbedder):
+    """Two views agree on nodes and edges; all other pairs of nodes are pushed below a threshold.
+
+    Parameters
+    ----------
+    epochs : int, default=200
+        Passes over the graph.
+    learning_rate : float, default=0.001
+        Learning rate (η).
+    weight_decay : float, default=1e-05
+        Weight decay of AdamW, or L2 regularization of Adam.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=128
+        Width of the embedding (D).
+    hidden_width : int, default=256
+        Width of the encoder's first layer.
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    drop_edges_1 : float, default=0.3
+        Drop probability of edges in the first view.
+    drop_edges_2 : float, default=0.6
+        Drop probability of edges in the second view.
+    drop_features_1 : float, default=0.0
+        Drop probability of features in the first view.
+    drop_features_2 : float, default=0.1
+        Drop probability of features in the second view.
+    n_layers : int, default=2
+        Layers of the GCN (L).
+    edge_weight : float, default=1.0
+        Weight of the edges in the loss (λ).
+    pair_weight : float, default=1.0
+        Weight of all other pairs in the loss (γ).
+    threshold : float, default=0.6
+        Similarity above which another pair is pushed apart.
+    temperature : float, default=0.1
+        Width of the range around the threshold.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "ns4gc"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 200,
+        learning_rate: float = 0.001,
+        weight_decay: float = 1e-05,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 128,
+        hidden_width: int = 256,
+        row_sums: bool = True,
+        drop_edges_1: float = 0.3,
+        drop_edges_2: float = 0.6,
+        drop_features_1: float = 0.0,
+        drop_features_2: float = 0.1,
+        n_layers: int = 2,
+        edge_weight: float = 1.0,
+        pair_weight: float = 1.0,
+        threshold: float = 0.6,
+        temperature: float = 0.1,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.hidden_width = hidden_width
+        self.row_sums = row_sums
+        self.drop_edges_1 = drop_edges_1
+        self.drop_edges_2 = drop_edges_2
+        self.drop_features_1 = drop_features_1
+        self.drop_features_2 = drop_features_2
+        self.n_layers = n_layers
+        self.edge_weight = edge_weight
+        self.pair_weight = pair_weight
+        self.threshold = threshold
+        self.temperature = temperature
         self.device = device
         self.verbose = verbose
 
