@@ -124,7 +124,7 @@ def test_public_names():
     estimators = [
         "AFGRL", "BGRL", "CCASSG", "DGI", "DeepWalk", "DeepWalkFeatures", "GCA", "GMI", "GRACE", "Hops", "MVGRL",
         "NS4GC", "Node2Vec",
-        "PPR", "RandomEncoder", "RawFeatures", "SIGNA", "SVD",
+        "PPR", "RandomEncoder", "RawFeatures", "SGRL", "SIGNA", "SVD",
     ]  # fmt: skip
     converters = ["from_networkx", "from_pandas", "from_pyg", "from_scipy"]
     functions = [

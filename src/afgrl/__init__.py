@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
         MVGRL,
         NS4GC,
         PPR,
+        SGRL,
         SIGNA,
         SVD,
         DeepWalk,
@@ -65,6 +66,7 @@ _PUBLIC = {
     "PPR": "afgrl.estimators",
     "RandomEncoder": "afgrl.estimators",
     "RawFeatures": "afgrl.estimators",
+    "SGRL": "afgrl.estimators",
     "SIGNA": "afgrl.estimators",
     "SVD": "afgrl.estimators",
     "UserError": "afgrl.errors",
@@ -90,11 +92,11 @@ _PUBLIC = {
     "write_report": "afgrl.report",
 }
 __all__ = [
-    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SIGNA", "SVD", "AfgrlError",
-    "Dataset", "DeepWalk", "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder", "RawFeatures",
-    "UserError", "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine", "export_encoder",
-    "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed", "remove_nodes",
-    "reproduce_results", "search", "serve_explorer", "write_report",
+    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SGRL", "SIGNA", "SVD",
+    "AfgrlError", "Dataset", "DeepWalk", "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder",
+    "RawFeatures", "UserError", "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine",
+    "export_encoder", "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed",
+    "remove_nodes", "reproduce_results", "search", "serve_explorer", "write_report",
 ]  # fmt: skip
 
 

@@ -80,6 +80,7 @@ MORE_CASES = {
     "ns4gc": [{"n_layers": 1, "threshold": 0.0}],
     "node2vec": [{"p": 4.0, "q": 0.25}],
     "signa": [{"steps": 6, "batch_size": 20, "n_components": 8}, {"mask": 0.0}],
+    "sgrl": [{"target_learning_rate": 1e-3, "momentum": 0.5}],
     "supervised_gcn": [{"dropout": 0.0}],
 }
 

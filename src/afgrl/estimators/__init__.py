@@ -12,6 +12,7 @@ from afgrl.estimators.generated import (
     MVGRL,
     NS4GC,
     PPR,
+    SGRL,
     SIGNA,
     SVD,
     DeepWalk,
@@ -23,6 +24,6 @@ from afgrl.estimators.generated import (
 )
 
 __all__ = [
-    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SIGNA", "SVD", "DeepWalk",
-    "DeepWalkFeatures", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
+    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SGRL", "SIGNA", "SVD",
+    "DeepWalk", "DeepWalkFeatures", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

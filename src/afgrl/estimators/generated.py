@@ -17,6 +17,7 @@ __all__ = [
     "MVGRL",
     "NS4GC",
     "PPR",
+    "SGRL",
     "SIGNA",
     "SVD",
     "DeepWalk",
@@ -1186,7 +1187,7 @@ class NS4GC(NodeEmbedder):
     n_layers : int, default=2
         Layers of the GCN (L).
     edge_weight : float, default=1.0
-        Weight of the edges in the loss (λ).
+        Weight of edges in the loss (λ).
     pair_weight : float, default=1.0
         Weight of all other pairs in the loss (γ).
     threshold : float, default=0.6
@@ -1568,6 +1569,93 @@ class RawFeatures(NodeEmbedder):
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+
+class SGRL(NodeEmbedder):
+    """Predicts target vectors that are scattered away from their mean.
+
+    Parameters
+    ----------
+    epochs : int, default=700
+        Passes over the graph.
+    learning_rate : float, default=0.0001
+        Learning rate of Adam for the online encoder and predictor.
+    weight_decay : float, default=0.0
+        L2 regularization of Adam, applied to every parameter.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    target_learning_rate : float, default=0.0001
+        Learning rate of Adam for the target encoder.
+    n_components : int, default=1024
+        Width of the embedding (D).
+    n_hops : int, default=1
+        Steps of smoothing of the vectors that are added to them (h).
+    momentum : float, default=0.99
+        EMA decay of the target encoder (τ).
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "sgrl"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 700,
+        learning_rate: float = 0.0001,
+        weight_decay: float = 0.0,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        target_learning_rate: float = 0.0001,
+        n_components: int = 1024,
+        n_hops: int = 1,
+        momentum: float = 0.99,
+        row_sums: bool = True,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.target_learning_rate = target_learning_rate
+        self.n_components = n_components
+        self.n_hops = n_hops
+        self.momentum = momentum
+        self.row_sums = row_sums
         self.device = device
         self.verbose = verbose
 
