@@ -36,6 +36,7 @@ CLASSES = {  # method → class name and summary; the supervised GCN needs label
     "cca_ssg": ("CCASSG", "Correlates two views of the graph, and decorrelates the columns of the embedding."),
     "ns4gc": ("NS4GC", "Two views agree on nodes and edges; all other pairs of nodes are pushed below a threshold."),
     "sgrl": ("SGRL", "Predicts target vectors that are scattered away from their mean."),
+    "graphmae2": ("GraphMAE2", "Reconstructs masked features, and predicts the vectors of the unmasked graph."),
     "svd": ("SVD", "Principal directions of [X | SX | S²X | S³X], without training."),
 }
 OWN = [

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
         SVD,
         DeepWalk,
         DeepWalkFeatures,
+        GraphMAE2,
         Hops,
         Node2Vec,
         RandomEncoder,
@@ -58,6 +59,7 @@ _PUBLIC = {
     "GMI": "afgrl.estimators",
     "GRACE": "afgrl.estimators",
     "Graph": "afgrl.graph",
+    "GraphMAE2": "afgrl.estimators",
     "Hops": "afgrl.estimators",
     "MVGRL": "afgrl.estimators",
     "NS4GC": "afgrl.estimators",
@@ -93,10 +95,10 @@ _PUBLIC = {
 }
 __all__ = [
     "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SGRL", "SIGNA", "SVD",
-    "AfgrlError", "Dataset", "DeepWalk", "DeepWalkFeatures", "Graph", "Hops", "Node2Vec", "NodePlot", "RandomEncoder",
-    "RawFeatures", "UserError", "add_nodes", "catalog", "check", "cluster", "compare", "estimate", "examine",
-    "export_encoder", "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load", "measure_speed",
-    "remove_nodes", "reproduce_results", "search", "serve_explorer", "write_report",
+    "AfgrlError", "Dataset", "DeepWalk", "DeepWalkFeatures", "Graph", "GraphMAE2", "Hops", "Node2Vec", "NodePlot",
+    "RandomEncoder", "RawFeatures", "UserError", "add_nodes", "catalog", "check", "cluster", "compare", "estimate",
+    "examine", "export_encoder", "from_networkx", "from_pandas", "from_pyg", "from_scipy", "knn_graph", "load",
+    "measure_speed", "remove_nodes", "reproduce_results", "search", "serve_explorer", "write_report",
 ]  # fmt: skip
 
 

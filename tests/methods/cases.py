@@ -76,6 +76,7 @@ MORE_CASES = {
     "deepwalk": [{"batch_size": 3}],
     "gca": [{"centrality": "pagerank", "activation": "relu"}],
     "grace": [{"activation": "rrelu", "temperature": 1.0}],
+    "graphmae2": [{"n_remasks": 2, "momentum": 0.5, "exponent": 1.0}],
     "mvgrl": [{"diffusion": "heat"}],
     "ns4gc": [{"n_layers": 1, "threshold": 0.0}],
     "node2vec": [{"p": 4.0, "q": 0.25}],

@@ -17,6 +17,7 @@ from afgrl.estimators.generated import (
     SVD,
     DeepWalk,
     DeepWalkFeatures,
+    GraphMAE2,
     Hops,
     Node2Vec,
     RandomEncoder,
@@ -25,5 +26,5 @@ from afgrl.estimators.generated import (
 
 __all__ = [
     "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SGRL", "SIGNA", "SVD",
-    "DeepWalk", "DeepWalkFeatures", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
+    "DeepWalk", "DeepWalkFeatures", "GraphMAE2", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ __all__ = [
     "SVD",
     "DeepWalk",
     "DeepWalkFeatures",
+    "GraphMAE2",
     "Hops",
     "Node2Vec",
     "RandomEncoder",
@@ -988,6 +989,117 @@ class GRACE(NodeEmbedder):
         self.verbose = verbose
 
 
+class GraphMAE2(NodeEmbedder):
+    """Reconstructs masked features, and predicts the vectors of the unmasked graph.
+
+    Parameters
+    ----------
+    epochs : int, default=500
+        Passes over the graph.
+    learning_rate : float, default=0.001
+        First learning rate of Adam; it decays with a cosine.
+    weight_decay : float, default=0.0001
+        L2 regularization of Adam, applied to every parameter.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=512
+        Width of both layers and of the embedding (D).
+    n_heads : int, default=4
+        Heads of attention; if n_components is not a multiple of it, the next smaller divisor.
+    mask : float, default=0.5
+        Share of the nodes whose features are masked in a step.
+    n_remasks : int, default=0
+        Random masks of the vectors before decoding, whose losses are added; 0: the masked nodes only.
+    remask : float, default=0.5
+        Share of the nodes in each of those masks.
+    exponent : float, default=3.0
+        Exponent of the error of a reconstruction (γ).
+    latent_weight : float, default=0.15
+        Weight of the predicted vectors in the loss (λ).
+    momentum : float, default=0.995
+        EMA decay of the target encoder (τ).
+    dropout : float, default=0.2
+        Dropout probability of the input of each layer.
+    attention_dropout : float, default=0.1
+        Dropout probability of attention.
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "graphmae2"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 500,
+        learning_rate: float = 0.001,
+        weight_decay: float = 0.0001,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 512,
+        n_heads: int = 4,
+        mask: float = 0.5,
+        n_remasks: int = 0,
+        remask: float = 0.5,
+        exponent: float = 3.0,
+        latent_weight: float = 0.15,
+        momentum: float = 0.995,
+        dropout: float = 0.2,
+        attention_dropout: float = 0.1,
+        row_sums: bool = True,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.n_heads = n_heads
+        self.mask = mask
+        self.n_remasks = n_remasks
+        self.remask = remask
+        self.exponent = exponent
+        self.latent_weight = latent_weight
+        self.momentum = momentum
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.row_sums = row_sums
+        self.device = device
+        self.verbose = verbose
+
+
 class Hops(NodeEmbedder):
     """[X | SX | … | SʰX], without training.
 
@@ -1187,7 +1299,7 @@ class NS4GC(NodeEmbedder):
     n_layers : int, default=2
         Layers of the GCN (L).
     edge_weight : float, default=1.0
-        Weight of edges in the loss (λ).
+        Weight of the term of edges in the loss (λ).
     pair_weight : float, default=1.0
         Weight of all other pairs in the loss (γ).
     threshold : float, default=0.6

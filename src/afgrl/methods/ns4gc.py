@@ -34,7 +34,7 @@ class NS4GCSettings(ViewSettings):
     drop_edges_2: float = Field(0.6, ge=0, le=1, description="drop probability of edges in the second view")
     drop_features_1: float = Field(0.0, ge=0, le=1, description="drop probability of features in the first view")
     drop_features_2: float = Field(0.1, ge=0, le=1, description="drop probability of features in the second view")
-    edge_weight: float = Field(1.0, ge=0, description="weight of edges in the loss (λ)")
+    edge_weight: float = Field(1.0, ge=0, description="weight of the term of edges in the loss (λ)")
     pair_weight: float = Field(1.0, ge=0, description="weight of all other pairs in the loss (γ)")
     threshold: float = Field(0.6, ge=-1, le=1, description="similarity above which another pair is pushed apart")
     temperature: float = Field(0.1, gt=0, description="width of the range around the threshold")

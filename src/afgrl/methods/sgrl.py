@@ -1,4 +1,4 @@
-"""SGRL: a target encoder scatters the nodes away from their mean, and an online encoder with smoothed vectors predicts it
+"""SGRL: a target encoder scatters the nodes away from their mean, and smoothed vectors of an online encoder predict it
 (He et al., Exploitation of a Latent Mechanism in Graph Contrastive Learning: Representation Scattering, NeurIPS 2024).
 
 With unit target vectors t and their mean m, the target minimizes -mean ‖t - m‖². The online vectors are H + SʰH, and
