@@ -30,7 +30,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """One weight per entry of the adjacency from the vectors ``h`` [n, width] of one head, with dropout: [e].
 
-        The weight of an edge multiplies its attention before they are scaled to the sum 1.
+        An edge weight multiplies the attention before it is scaled to the sum 1.
         """
         receiver, sender = h @ self.receiver[head], h @ self.sender[head]
         ones = torch.ones_like(sender)
