@@ -122,7 +122,7 @@ def embedded_later(graph: str, method: str, given: argparse.Namespace) -> None:
 
 
 def assembled(given: argparse.Namespace, runs: Runs) -> Json:
-    """All that is cached, by part, graph and method."""
+    """Everything that is cached, by part, graph and method."""
     cache, environments = RunCache(given.cache), []
     answer: Json = {part: {} for part in PARTS}
     for (part, graph, method), specs in runs.items():

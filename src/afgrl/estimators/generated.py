@@ -1029,7 +1029,7 @@ class GraphMAE2(NodeEmbedder):
         Dropout probability of the input of each layer.
     attention_dropout : float, default=0.1
         Dropout probability of attention.
-    row_sums : bool, default=True
+    row_sums : bool, default=False
         Scale the features of each node to the sum 1.
     device : str, default='auto'
         Auto, cpu or cuda.
@@ -1074,7 +1074,7 @@ class GraphMAE2(NodeEmbedder):
         momentum: float = 0.995,
         dropout: float = 0.2,
         attention_dropout: float = 0.1,
-        row_sums: bool = True,
+        row_sums: bool = False,
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
@@ -1690,8 +1690,8 @@ class SGRL(NodeEmbedder):
 
     Parameters
     ----------
-    epochs : int, default=700
-        Passes over the graph.
+    epochs : int, default=100
+        Passes over the graph; many more help on some graphs only.
     learning_rate : float, default=0.0001
         Learning rate of Adam for the online encoder and predictor.
     weight_decay : float, default=0.0
@@ -1741,7 +1741,7 @@ class SGRL(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 700,
+        epochs: int = 100,
         learning_rate: float = 0.0001,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
