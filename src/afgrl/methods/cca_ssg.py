@@ -50,7 +50,7 @@ class CCASSGMethod(Method):
         widths = [size.n_features, settings.hidden_width, settings.n_components]
         self.encoder: nn.Module
         if settings.encoder == "mlp":
-            self.encoder = FeatureMLP(*widths, rng)
+            self.encoder = FeatureMLP(size.n_features, settings.hidden_width, settings.n_components, rng)
         else:
             del widths[1 : 3 - settings.n_layers]
             gcn = GCN(widths, "relu", "none", rng, linear_output=True)
