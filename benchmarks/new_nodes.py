@@ -32,15 +32,14 @@ KINDS = ("embedded later", "trained with")
 
 def measure(graph: Graph, y: Any, draw: int, device: str) -> dict[str, float]:
     """Accuracy on the held-out nodes, embedded later and trained with."""
-    held_out = np.zeros(graph.n, dtype=bool)
-    held_out[np.random.default_rng(draw).permutation(graph.n)[: int(HELD_OUT * graph.n)]] = True
+    held_out = held_out_nodes(graph.n, draw)
     model = AFGRL(device=device).fit(subgraph(graph, ~held_out))
     later = np.empty((graph.n, model.embedding_.shape[1]), dtype=np.float32)
     later[~held_out] = model.embedding_
     later[held_out] = model.transform(graph)[held_out]
     together = AFGRL(device=device).fit(graph).embedding_
     return {"draw": draw} | {
-        kind: _accuracy(vectors, y, held_out) for kind, vectors in zip(KINDS, (later, together), strict=True)
+        kind: held_out_accuracy(vectors, y, held_out) for kind, vectors in zip(KINDS, (later, together), strict=True)
     }
 
 
@@ -50,10 +49,18 @@ def subgraph(graph: Graph, kept: np.ndarray) -> Graph:
     first, second = graph.edge_index.numpy()
     both = kept[first] & kept[second]
     x = features(graph)[kept] if graph.x.layout == torch.sparse_csr else graph.x[torch.from_numpy(kept)]
-    return Graph(x, np.stack([number[first[both]], number[second[both]]]))
+    weight = None if graph.edge_weight is None else graph.edge_weight[torch.from_numpy(both)]
+    return Graph(x, np.stack([number[first[both]], number[second[both]]]), edge_weight=weight)
 
 
-def _accuracy(vectors: np.ndarray, y: Any, held_out: np.ndarray) -> float:
+def held_out_nodes(n: int, draw: int) -> np.ndarray:
+    """Which nodes are held out: [n] bool."""
+    held_out = np.zeros(n, dtype=bool)
+    held_out[np.random.default_rng(draw).permutation(n)[: int(HELD_OUT * n)]] = True
+    return held_out
+
+
+def held_out_accuracy(vectors: np.ndarray, y: Any, held_out: np.ndarray) -> float:
     """On the held-out nodes, by a probe trained on a ninth of the others; another ninth is for validation."""
     roles = np.full((1, len(held_out)), UNUSED, dtype=np.uint8)
     others = np.random.default_rng(0).permutation(np.flatnonzero(~held_out))

@@ -32,6 +32,11 @@ CLASSES = {  # method → class name and summary; the supervised GCN needs label
     "ppr": ("PPR", "The vectors of SVD, averaged by personalized PageRank, without training."),
     "random": ("RandomEncoder", "An untrained encoder."),
     "raw": ("RawFeatures", "The features themselves."),
+    "signa": ("SIGNA", "Tells neighbors from all other nodes by features alone, with strong dropout."),
+    "cca_ssg": ("CCASSG", "Correlates two views of the graph, and decorrelates the columns of the embedding."),
+    "ns4gc": ("NS4GC", "Two views agree on nodes and edges; all other pairs of nodes are pushed below a threshold."),
+    "sgrl": ("SGRL", "Predicts target vectors that are scattered away from their mean."),
+    "graphmae2": ("GraphMAE2", "Reconstructs masked features, and predicts the vectors of the unmasked graph."),
     "svd": ("SVD", "Principal directions of [X | SX | S²X | S³X], without training."),
 }
 OWN = [

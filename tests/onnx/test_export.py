@@ -99,7 +99,8 @@ def test_onnxruntime_gives_the_vectors_of_other_methods(tmp_path, name):
 
 
 NOT_EXPORTABLE = {
-    "deepwalk", "deepwalk_feats", "hops", "mvgrl", "node2vec", "ppr", "raw", "supervised_gcn", "svd",
+    "cca_ssg", "deepwalk", "deepwalk_feats", "graphmae2", "hops", "mvgrl", "node2vec", "ns4gc", "ppr", "raw", "sgrl",
+    "signa", "supervised_gcn", "svd",
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from afgrl.runs.folder import Run
 
 CPU = torch.device("cpu")
 REAL_DATA = os.environ.get("AFGRL_DATA")
-METHODS = ("raw", "supervised_gcn", "dgi", "gca", "bgrl", "afgrl")
+METHODS = ("raw", "supervised_gcn", "dgi", "gca", "bgrl", "afgrl", "cca_ssg")
 
 
 def afgrl(*arguments):

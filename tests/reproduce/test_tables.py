@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from afgrl.graph import Graph
-from afgrl.reproduce import best_epoch, curves, figure_ratio, figure_tsne, layout, paper, table1, table2
+from afgrl.reproduce import best_epoch, curves, figure_ratio, figure_tsne, layout, paper, since, table1, table2
 from afgrl.reproduce.scope import Scope
 from tests.reproduce.records import record
 
@@ -121,3 +121,26 @@ def test_small_differences_look_small():
     bottom, top = figure.axes[0].get_ylim()
     assert top - bottom == pytest.approx(0.03 * 93.2)  # the best value and its spread
     assert (bottom + top) / 2 == pytest.approx(93.05, abs=0.1)
+
+
+def test_methods_since_the_paper_have_a_table_of_their_own(available):
+    available("photo", "cs")
+    scope = Scope(("photo", "cs"), ("afgrl", "signa", "raw"))
+    wanted = since.specs(scope)
+    assert {(spec.method, spec.recipe) for spec in wanted} == {
+        ("afgrl", "default"), ("signa", "paper"), ("signa", "default"),
+    }  # fmt: skip
+    assert not {"signa"} & {spec.method for spec in table2.specs(scope)}
+
+    def record(value):
+        score = {"mean": value, "std": 0.0}
+        tasks = {"classification": {"accuracy": score}, "clustering": {"nmi": score}, "similarity": {"sim@5": score}}
+        return {"last-epoch": tasks, "seconds": 2.0, "peak_bytes": 2**31}
+
+    assert since.result(scope, {}).tables == []  # nothing is measured yet
+    records = {spec: record(float(i)) for i, spec in enumerate(wanted) if spec.source == "photo"}
+    records[next(spec for spec in wanted if spec.source == "cs")] = record(7.0)  # the others are missing
+    accuracy, *_, cost = since.result(scope, records).tables
+    assert [row[0] for row in accuracy.rows] == ["afgrl, default", "signa", "signa, default"]
+    assert [row[1:] for row in accuracy.rows] == [[0.0, 7.0, 3.0], [1.0, None, 2.0], [2.0, None, 1.0]]
+    assert cost.rows[0] == ["photo", "afgrl, default", 2.0, 2.0]

@@ -4,15 +4,20 @@ from afgrl.estimators.base import NodeEmbedder
 from afgrl.estimators.generated import (
     AFGRL,
     BGRL,
+    CCASSG,
     DGI,
     GCA,
     GMI,
     GRACE,
     MVGRL,
+    NS4GC,
     PPR,
+    SGRL,
+    SIGNA,
     SVD,
     DeepWalk,
     DeepWalkFeatures,
+    GraphMAE2,
     Hops,
     Node2Vec,
     RandomEncoder,
@@ -20,6 +25,6 @@ from afgrl.estimators.generated import (
 )
 
 __all__ = [
-    "AFGRL", "BGRL", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "PPR", "SVD", "DeepWalk", "DeepWalkFeatures", "Hops",
-    "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
+    "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SGRL", "SIGNA", "SVD",
+    "DeepWalk", "DeepWalkFeatures", "GraphMAE2", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

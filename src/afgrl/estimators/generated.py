@@ -9,15 +9,20 @@ from afgrl.estimators.base import NodeEmbedder
 __all__ = [
     "AFGRL",
     "BGRL",
+    "CCASSG",
     "DGI",
     "GCA",
     "GMI",
     "GRACE",
     "MVGRL",
+    "NS4GC",
     "PPR",
+    "SGRL",
+    "SIGNA",
     "SVD",
     "DeepWalk",
     "DeepWalkFeatures",
+    "GraphMAE2",
     "Hops",
     "Node2Vec",
     "RandomEncoder",
@@ -303,6 +308,113 @@ class BGRL(NodeEmbedder):
         self.warmup = warmup
         self.predictor_width = predictor_width
         self.momentum = momentum
+        self.device = device
+        self.verbose = verbose
+
+
+class CCASSG(NodeEmbedder):
+    """Correlates two views of the graph, and decorrelates the columns of the embedding.
+
+    Parameters
+    ----------
+    epochs : int, default=50
+        Passes over the graph; the vectors get worse with many more.
+    learning_rate : float, default=0.001
+        Learning rate (η).
+    weight_decay : float, default=0.0
+        L2 regularization of Adam, applied to every parameter.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=512
+        Width of the embedding (D).
+    hidden_width : int, default=512
+        Width of the encoder's first layer.
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    drop_edges_1 : float, default=0.4
+        Drop probability of edges in the first view.
+    drop_edges_2 : float, default=0.4
+        Drop probability of edges in the second view.
+    drop_features_1 : float, default=0.2
+        Drop probability of features in the first view.
+    drop_features_2 : float, default=0.2
+        Drop probability of features in the second view.
+    encoder : Literal['gcn', 'mlp'], default='gcn'
+        Mlp: layers without messages, with batch normalization.
+    n_layers : int, default=2
+        Layers of the GCN (L); an MLP has two.
+    decorrelation : float, default=0.001
+        Weight of the correlations between columns (λ).
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "cca_ssg"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 50,
+        learning_rate: float = 0.001,
+        weight_decay: float = 0.0,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 512,
+        hidden_width: int = 512,
+        row_sums: bool = True,
+        drop_edges_1: float = 0.4,
+        drop_edges_2: float = 0.4,
+        drop_features_1: float = 0.2,
+        drop_features_2: float = 0.2,
+        encoder: Literal["gcn", "mlp"] = "gcn",
+        n_layers: int = 2,
+        decorrelation: float = 0.001,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.hidden_width = hidden_width
+        self.row_sums = row_sums
+        self.drop_edges_1 = drop_edges_1
+        self.drop_edges_2 = drop_edges_2
+        self.drop_features_1 = drop_features_1
+        self.drop_features_2 = drop_features_2
+        self.encoder = encoder
+        self.n_layers = n_layers
+        self.decorrelation = decorrelation
         self.device = device
         self.verbose = verbose
 
@@ -877,6 +989,117 @@ class GRACE(NodeEmbedder):
         self.verbose = verbose
 
 
+class GraphMAE2(NodeEmbedder):
+    """Reconstructs masked features, and predicts the vectors of the unmasked graph.
+
+    Parameters
+    ----------
+    epochs : int, default=500
+        Passes over the graph.
+    learning_rate : float, default=0.001
+        First learning rate of Adam; it decays with a cosine.
+    weight_decay : float, default=0.0001
+        L2 regularization of Adam, applied to every parameter.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=512
+        Width of both layers and of the embedding (D).
+    n_heads : int, default=4
+        Heads of attention; if n_components is not a multiple of it, the next smaller divisor.
+    mask : float, default=0.5
+        Share of the nodes whose features are masked in a step.
+    n_remasks : int, default=0
+        Random masks of the vectors before decoding, whose losses are added; 0: the masked nodes only.
+    remask : float, default=0.5
+        Share of the nodes in each of those masks.
+    exponent : float, default=3.0
+        Exponent of the error of a reconstruction (γ).
+    latent_weight : float, default=0.15
+        Weight of the predicted vectors in the loss (λ).
+    momentum : float, default=0.995
+        EMA decay of the target encoder (τ).
+    dropout : float, default=0.2
+        Dropout probability of the input of each layer.
+    attention_dropout : float, default=0.1
+        Dropout probability of attention.
+    row_sums : bool, default=False
+        Scale the features of each node to the sum 1.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "graphmae2"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 500,
+        learning_rate: float = 0.001,
+        weight_decay: float = 0.0001,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 512,
+        n_heads: int = 4,
+        mask: float = 0.5,
+        n_remasks: int = 0,
+        remask: float = 0.5,
+        exponent: float = 3.0,
+        latent_weight: float = 0.15,
+        momentum: float = 0.995,
+        dropout: float = 0.2,
+        attention_dropout: float = 0.1,
+        row_sums: bool = False,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.n_heads = n_heads
+        self.mask = mask
+        self.n_remasks = n_remasks
+        self.remask = remask
+        self.exponent = exponent
+        self.latent_weight = latent_weight
+        self.momentum = momentum
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.row_sums = row_sums
+        self.device = device
+        self.verbose = verbose
+
+
 class Hops(NodeEmbedder):
     """[X | SX | … | SʰX], without training.
 
@@ -1035,6 +1258,121 @@ class MVGRL(NodeEmbedder):
         self.alpha = alpha
         self.time = time
         self.keep = keep
+        self.device = device
+        self.verbose = verbose
+
+
+class NS4GC(NodeEmbedder):
+    """Two views agree on nodes and edges; all other pairs of nodes are pushed below a threshold.
+
+    Parameters
+    ----------
+    epochs : int, default=200
+        Passes over the graph.
+    learning_rate : float, default=0.001
+        Learning rate (η).
+    weight_decay : float, default=1e-05
+        Weight decay of AdamW, or L2 regularization of Adam.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int, default=128
+        Width of the embedding (D).
+    hidden_width : int, default=256
+        Width of the encoder's first layer.
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    drop_edges_1 : float, default=0.3
+        Drop probability of edges in the first view.
+    drop_edges_2 : float, default=0.6
+        Drop probability of edges in the second view.
+    drop_features_1 : float, default=0.0
+        Drop probability of features in the first view.
+    drop_features_2 : float, default=0.1
+        Drop probability of features in the second view.
+    n_layers : int, default=2
+        Layers of the GCN (L).
+    edge_weight : float, default=1.0
+        Weight of the term of edges in the loss (λ).
+    pair_weight : float, default=1.0
+        Weight of all other pairs in the loss (γ).
+    threshold : float, default=0.6
+        Similarity above which another pair is pushed apart.
+    temperature : float, default=0.1
+        Width of the range around the threshold.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "ns4gc"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 200,
+        learning_rate: float = 0.001,
+        weight_decay: float = 1e-05,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int = 128,
+        hidden_width: int = 256,
+        row_sums: bool = True,
+        drop_edges_1: float = 0.3,
+        drop_edges_2: float = 0.6,
+        drop_features_1: float = 0.0,
+        drop_features_2: float = 0.1,
+        n_layers: int = 2,
+        edge_weight: float = 1.0,
+        pair_weight: float = 1.0,
+        threshold: float = 0.6,
+        temperature: float = 0.1,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.hidden_width = hidden_width
+        self.row_sums = row_sums
+        self.drop_edges_1 = drop_edges_1
+        self.drop_edges_2 = drop_edges_2
+        self.drop_features_1 = drop_features_1
+        self.drop_features_2 = drop_features_2
+        self.n_layers = n_layers
+        self.edge_weight = edge_weight
+        self.pair_weight = pair_weight
+        self.threshold = threshold
+        self.temperature = temperature
         self.device = device
         self.verbose = verbose
 
@@ -1343,6 +1681,192 @@ class RawFeatures(NodeEmbedder):
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+
+class SGRL(NodeEmbedder):
+    """Predicts target vectors that are scattered away from their mean.
+
+    Parameters
+    ----------
+    epochs : int, default=100
+        Passes over the graph; many more help on some graphs only.
+    learning_rate : float, default=0.0001
+        Learning rate of Adam for the online encoder and predictor.
+    weight_decay : float, default=0.0
+        L2 regularization of Adam, applied to every parameter.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    target_learning_rate : float, default=0.0001
+        Learning rate of Adam for the target encoder.
+    n_components : int, default=1024
+        Width of the embedding (D).
+    n_hops : int, default=1
+        Steps of smoothing of the vectors that are added to them (h).
+    momentum : float, default=0.99
+        EMA decay of the target encoder (τ).
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "sgrl"
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 100,
+        learning_rate: float = 0.0001,
+        weight_decay: float = 0.0,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        target_learning_rate: float = 0.0001,
+        n_components: int = 1024,
+        n_hops: int = 1,
+        momentum: float = 0.99,
+        row_sums: bool = True,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.target_learning_rate = target_learning_rate
+        self.n_components = n_components
+        self.n_hops = n_hops
+        self.momentum = momentum
+        self.row_sums = row_sums
+        self.device = device
+        self.verbose = verbose
+
+
+class SIGNA(NodeEmbedder):
+    """Tells neighbors from all other nodes by features alone, with strong dropout.
+
+    Parameters
+    ----------
+    epochs : int | None, default=None
+        Steps in full batches, each a pass over the graph; 0 in batches, the default.
+    learning_rate : float, default=0.0005
+        Learning rate of AdamW.
+    weight_decay : float, default=0.0
+        Weight decay of AdamW.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many epochs without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Epochs between checkpoints; 0: only after the last epoch.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    steps : int | None, default=None
+        Steps in batches; by default 600; 0 in full batches.
+    batch_size : int | None, default=None
+        Rows per step; 0: all rows (full batch); by default 1,024, or 0 if epochs is set.
+    n_components : int, default=1024
+        Width of the embedding (D).
+    hidden_width : int, default=2048
+        Width of the encoder's first layer.
+    projection_width : int, default=256
+        Hidden width of the projection head.
+    mask : float, default=0.8
+        Probability that a neighbor counts as one of the other nodes in a step.
+    dropout : float, default=0.55
+        Dropout probability before each layer of the encoder.
+    row_sums : bool, default=True
+        Scale the features of each node to the sum 1.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten epochs.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "signa"
+
+    def __init__(
+        self,
+        *,
+        epochs: int | None = None,
+        learning_rate: float = 0.0005,
+        weight_decay: float = 0.0,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        n_components: int = 1024,
+        hidden_width: int = 2048,
+        projection_width: int = 256,
+        mask: float = 0.8,
+        dropout: float = 0.55,
+        row_sums: bool = True,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.steps = steps
+        self.batch_size = batch_size
+        self.n_components = n_components
+        self.hidden_width = hidden_width
+        self.projection_width = projection_width
+        self.mask = mask
+        self.dropout = dropout
+        self.row_sums = row_sums
         self.device = device
         self.verbose = verbose
 

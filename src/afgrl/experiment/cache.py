@@ -95,7 +95,7 @@ def record_of(run: Run) -> Record:
     return {
         "dataset": scores["dataset"], "method": spec.method, "recipe": spec.recipe, "seed": scores["seed"],
         "settings": dict(spec.settings), "command": spec.command(), "environment": run.environment(),
-        "epochs": model["epochs"], "seconds": model["seconds"],
+        "epochs": model["epochs"], "seconds": model["seconds"], "peak_bytes": model.get("peak_bytes"),
         "last-epoch": scores["last-epoch"], "best-epoch": scores["best-epoch"],
         "evaluations": evaluations,
     }  # fmt: skip

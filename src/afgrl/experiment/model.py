@@ -11,12 +11,14 @@ from afgrl.methods import Method, Size, method_class
 from afgrl.runs.folder import Run
 
 
-def describe_model(method: Method, *, weighted: bool, epochs: int, seconds: float) -> dict[str, Any]:
+def describe_model(
+    method: Method, *, weighted: bool, epochs: int, seconds: float, peak_bytes: int | None = None
+) -> dict[str, Any]:
     """The contents of model.json: what is needed to rebuild the method around its parameters, whether the edges of the
-    training graph had weights, and how long training took."""
+    training graph had weights, how long training took, and the most GPU memory in use meanwhile."""
     return {
         "method": method.name, **method.size._asdict(), "weighted": weighted, "epochs": epochs,
-        "seconds": round(seconds, 3), "settings": method.settings.model_dump(),
+        "seconds": round(seconds, 3), "peak_bytes": peak_bytes, "settings": method.settings.model_dump(),
     }  # fmt: skip
 
 

@@ -81,6 +81,8 @@ def train_run(
     """Train in a run folder from its last checkpoint, or from the beginning if it has none."""
     run.save_environment(device)
     stopwatch = Stopwatch()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
     state, inputs = initial_state(spec.method, settings, dataset.graph, device)
     attach_labels(state.method, dataset)
     monitor = EmbeddingMonitor(state, inputs, dataset.graph.n)
@@ -119,7 +121,10 @@ def train_run(
     if predictions is not None:
         run.save_predictions(predictions.cpu().numpy())
     weighted = dataset.graph.edge_weight is not None
-    description = describe_model(state.method, weighted=weighted, epochs=state.step, seconds=state.seconds)
+    peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+    description = describe_model(
+        state.method, weighted=weighted, epochs=state.step, seconds=state.seconds, peak_bytes=peak
+    )
     run.save_model(state.method.state_dict(), description)
     return run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -36,8 +36,15 @@ class GCN(nn.Module):
     """GCN layers ``activation(norm(S(XW) + b))``; the values of S can differ from call to call."""
 
     def __init__(
-        self, widths: Sequence[int], activation: Activation, normalization: Normalization, rng: torch.Generator
+        self,
+        widths: Sequence[int],
+        activation: Activation | Literal["selu"],
+        normalization: Normalization,
+        rng: torch.Generator,
+        *,
+        linear_output: bool = False,
     ) -> None:
+        """``linear_output`` leaves out the activation of the last layer."""
         super().__init__()
         pairs = list(itertools.pairwise(widths))
         self.weights = nn.ParameterList(weight_matrix(n_in, n_out, rng) for n_in, n_out in pairs)
@@ -46,6 +53,8 @@ class GCN(nn.Module):
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(n_out)) for _, n_out in biased)
         self.norms = nn.ModuleList(norm_layer(normalization, n_out, momentum=0.01) for _, n_out in pairs)
         self.activations = nn.ModuleList(activation_layer(activation) for _ in pairs)
+        if linear_output:
+            self.activations[-1] = nn.Identity()
 
     def forward(self, inputs: GCNInputs, values: Tensor | None = None, feature_mask: Tensor | None = None) -> Tensor:
         """``values`` [e] replaces those of S; ``feature_mask`` [f] is 0 for features to ignore, otherwise 1."""

@@ -20,6 +20,13 @@ def weight_matrix(n_in: int, n_out: int, rng: torch.Generator) -> nn.Parameter:
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out), generator=rng))
 
 
+def dropout(h: Tensor, rate: float, rng: torch.Generator) -> Tensor:
+    """Each entry is 0 with probability ``rate``; the others are scaled up, so that the expectation stays the same."""
+    if not rate:
+        return h
+    return h * (torch.rand(h.shape, generator=rng, device=h.device) >= rate) / (1 - rate)
+
+
 def padded_matmul(x: Tensor | FactoredTable | SparseRows, weight: Tensor) -> Tensor:
     """``x @ weight``; ``x`` may have zero columns at the end, which inputs on a GPU are padded with."""
     missing = x.shape[1] - weight.shape[0]
@@ -61,12 +68,14 @@ def norm_layer(kind: Normalization, width: int, momentum: float) -> nn.Module:
             return nn.Identity()
 
 
-def activation_layer(kind: Activation) -> nn.Module:
+def activation_layer(kind: Activation | Literal["selu"]) -> nn.Module:
     match kind:
         case "prelu":
             return nn.PReLU()
         case "relu":
             return nn.ReLU()
+        case "selu":
+            return nn.SELU()
         case "rrelu":  # F.rrelu in eval mode, as GCA's authors call it: a leaky ReLU with the mean slope
             return nn.LeakyReLU((1 / 8 + 1 / 3) / 2)
 
@@ -76,8 +85,8 @@ class MLP(nn.Module):
 
     def __init__(self, n_in: int, hidden: int, n_out: int, activation: nn.Module, rng: torch.Generator) -> None:
         super().__init__()
-        self.weight_in, self.bias_in = _linear(n_in, hidden, rng)
-        self.weight_out, self.bias_out = _linear(hidden, n_out, rng)
+        self.weight_in, self.bias_in = linear_parameters(n_in, hidden, rng)
+        self.weight_out, self.bias_out = linear_parameters(hidden, n_out, rng)
         self.activation = activation
 
     def forward(self, h: Tensor) -> Tensor:
@@ -85,7 +94,7 @@ class MLP(nn.Module):
         return torch.addmm(self.bias_out, hidden, self.weight_out)
 
 
-def _linear(n_in: int, n_out: int, rng: torch.Generator) -> tuple[nn.Parameter, nn.Parameter]:
+def linear_parameters(n_in: int, n_out: int, rng: torch.Generator) -> tuple[nn.Parameter, nn.Parameter]:
     """Weights [n_in, n_out] and biases [n_out] with the initialization of ``nn.Linear``, as in the authors' code."""
     bound = n_in**-0.5
     weight, bias = (torch.empty(shape).uniform_(-bound, bound, generator=rng) for shape in ((n_in, n_out), (n_out,)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 DATASETS = ("wikics", "computers", "photo", "cs", "physics")
+# Methods that are not in the paper, most of them published after it, in the order of their publication.
+SINCE = ("cca_ssg", "graphmae2", "ns4gc", "sgrl", "signa")
 
 
 class Statistics(NamedTuple):

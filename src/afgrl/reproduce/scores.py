@@ -59,7 +59,8 @@ def row_name(method: str, recipe: str) -> str:
 
 
 def _methods(scope: Scope) -> list[str]:
-    known = [*ORDER, *(name for name in available_methods() if name not in ORDER)]
+    """Those of the paper and others; the methods since the paper have a table of their own (since.py)."""
+    known = [*ORDER, *(name for name in available_methods() if name not in (*ORDER, *paper.SINCE))]
     return [name for name in known if name in scope.methods]
 
 

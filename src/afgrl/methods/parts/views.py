@@ -1,18 +1,18 @@
-"""Two augmented views of a graph, each with some edges and features dropped, for BGRL, GRACE and GCA."""
+"""Two augmented views of a graph, each with some edges and features dropped, for BGRL, GRACE, GCA and others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from afgrl.config import Settings
 from afgrl.graph import Graph
 from afgrl.methods.parts.augmentations import keep_mask
-from afgrl.nn import GCN, GCNInputs, gcn_inputs
+from afgrl.nn import GCNInputs, gcn_inputs
 from afgrl.ops.propagation.adjacency import gcn_values
 
 Drops = tuple[Tensor, Tensor]  # drop probabilities of one view: [e] of the adjacency, [f] of the features
@@ -35,8 +35,8 @@ class ViewInputs:
     gcn: GCNInputs
     drops: tuple[Drops, Drops]  # one per view
 
-    def encoded(self, encoders: list[GCN], rng: torch.Generator) -> Iterator[list[Tensor]]:
-        """Draws two new views, and yields for each the outputs of all ``encoders``."""
+    def encoded(self, encoders: Sequence[nn.Module], rng: torch.Generator) -> Iterator[list[Tensor]]:
+        """Draws two new views, and yields for each the outputs of all ``encoders``, which are called like a GCN."""
         for edges, features in self.drops:
             values, feature_mask = gcn_values(self.gcn.adjacency, keep_mask(edges, rng)), keep_mask(features, rng)
             yield [encoder(self.gcn, values, feature_mask) for encoder in encoders]

@@ -94,6 +94,16 @@ def row_table(graph: Graph, adjacency: Tensor, n_hops: int | None) -> RowTable:
     return RowTable.of(table)
 
 
+def feature_rows(graph: Graph, *, to_sum_one: bool) -> RowTable:
+    """X as a table for batches of rows, dense or sparse like ``row_table``; ``to_sum_one`` scales its rows to sum 1."""
+    x = unit_sums(graph.x) if to_sum_one else graph.x
+    if x.is_cuda:
+        return RowTable.of(fastest_layout(x))
+    if x.layout == torch.sparse_csr and not factored_product_is_faster(x.values().numel(), (graph.n, graph.n_features)):
+        x = x.to_dense()
+    return RowTable.of(x)
+
+
 def layer_input(graph: Graph, *, to_sum_one: bool) -> Tensor | FactoredTable:
     """X as the input of a layer, which is multiplied with weights; ``to_sum_one`` scales its rows to sum 1."""
     x = unit_sums(graph.x) if to_sum_one else graph.x

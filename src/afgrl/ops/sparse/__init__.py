@@ -29,6 +29,12 @@ def spmm(matrix: SparseMatrix, h: Tensor, values: Tensor | None = None, *, trans
     return product
 
 
+def transposed_spmm(matrix: SparseMatrix, h: Tensor, values: Tensor) -> Tensor:
+    """``matrix.T @ h`` for ``h`` [n, d], with ``values`` [e] in place of the matrix's own: [m, d]."""
+    product: Tensor = _SpMM.apply(h, values.detach(), matrix, True)
+    return product
+
+
 def csr_multiplier(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     """The function ``h -> matrix @ h`` for a float32 CSR tensor [n, m] and dense tables h [m, d], without gradients.
 

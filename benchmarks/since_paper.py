@@ -1,0 +1,239 @@
+"""Methods since the paper beside AFGRL's default, two methods before it and vectors without training, on twelve graphs.
+
+python -m benchmarks.since_paper --workers 6                   # → results/since-paper.json, results/since-paper.md
+python -m benchmarks.since_paper --parts common --graphs cora,citeseer --splits 5 --fits 3       # a part of it
+python -m benchmarks.since_paper --cached                      # run nothing; the files from all finished runs
+
+Parts: `common` is one setting for all graphs, the default of each method. `paper` are the published settings of the
+methods since the paper, on the graphs that have such. `untrained` are vectors without training. `new-nodes` trains on
+nine tenths of the nodes and embeds the others later. Graphs are done one after the other, the smallest first, so that
+an interrupted run has all methods on some graphs. Finished runs are cached, the files are written again after each of
+them, and the same command continues an interrupted one. WordNet and Debian: at most 5 splits and 3 fits of k-means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+
+import afgrl
+from afgrl.config import resolve
+from afgrl.experiment.cache import Record, RunCache, loaded, run_grid
+from afgrl.methods import method_class
+from afgrl.reproduce.paper import SINCE
+from afgrl.runs.environment import current_environment
+from afgrl.runs.spec import RunSpec
+from afgrl.train.device import choose_device
+from afgrl.train.loop import training_loop
+from afgrl.train.state import initial_state
+from benchmarks import RESULTS
+from benchmarks.default_rule import BASELINES, baseline, report, spec_of
+from benchmarks.new_nodes import held_out_accuracy, held_out_nodes, subgraph
+from benchmarks.since_paper_tables import Json, markdown_file
+
+# The smallest first; by nodes, except for CS and Physics, whose features are wide.
+GRAPHS = (
+    "cora", "acm", "uai2010", "citeseer", "blogcatalog", "photo", "computers", "pubmed", "cs", "physics", "debian",
+    "wordnet",
+)  # fmt: skip
+TRAINED = ("afgrl", "dgi", "bgrl", *SINCE)
+EMBED_LATER = (*TRAINED, "svd", "ppr")
+PARTS = ("common", "untrained", "paper", "new-nodes")
+Runs = dict[tuple[str, str, str], list[RunSpec]]  # part, graph and method → one spec per seed
+
+
+def published_graphs(method: str) -> set[str]:
+    """The graphs that have a table of their own in the recipe `paper` of a method."""
+    file = resources.files("afgrl.recipes") / f"{method}.toml"
+    tables = tomllib.loads(file.read_text(encoding="utf-8")).get("paper", {}) if file.is_file() else {}
+    return {name for name, value in tables.items() if isinstance(value, dict)}
+
+
+def wanted_runs(given: argparse.Namespace) -> Runs:
+    """In the order in which they are run."""
+    runs: Runs = {}
+    for part in (part for part in given.parts if part in ("common", "paper")):
+        recipe = "default" if part == "common" else "paper"
+        for graph in given.graphs:
+            for method in given.methods:
+                if method in BASELINES or (part == "paper" and graph not in published_graphs(method)):
+                    continue
+                if part == "paper" and method not in SINCE:
+                    continue  # `afgrl reproduce` has them
+                runs[part, graph, method] = [
+                    replace(spec_of(graph, given, seed=seed, **given.set), method=method, recipe=recipe)
+                    for seed in range(given.seeds)
+                ]
+    return runs
+
+
+def later_file(graph: str, method: str, given: argparse.Namespace) -> Path:
+    spec = replace(spec_of(graph, given, **given.set), method=method)
+    settings = resolve(method_class(method).settings_class, _known(method, given.set), graph=_graph(spec)).model_dump()
+    key = hashlib.sha256(json.dumps([settings, afgrl.__version__], sort_keys=True).encode()).hexdigest()[:16]
+    return given.cache / f"{graph}-{method}-new-nodes-{key}.json"
+
+
+def _known(method: str, settings: Json) -> Json:
+    fields = method_class(method).settings_class.model_fields if method_class(method).trains else {}
+    return {name: value for name, value in settings.items() if name in fields}
+
+
+def _graph(spec: RunSpec) -> Any:
+    return loaded(spec.source, spec.data_dir, spec.splits, spec.directed)[0].graph
+
+
+def embedded_later(graph: str, method: str, given: argparse.Namespace) -> None:
+    """The accuracy on a tenth of the nodes that was not in the training graph; saved in a file."""
+    file = later_file(graph, method, given)
+    if file.is_file():
+        return
+    spec, device = spec_of(graph, given), choose_device(given.device)
+    dataset = loaded(spec.source, spec.data_dir, spec.splits, spec.directed)[0]
+    held_out = held_out_nodes(dataset.graph.n, draw=0)
+    part = subgraph(dataset.graph, ~held_out)
+    settings = resolve(method_class(method).settings_class, _known(method, given.set), graph=part)
+    try:
+        state, inputs = initial_state(method, settings, part, device)
+        training_loop(state, inputs)
+        vectors = np.empty((dataset.graph.n, state.method.embed(inputs).shape[1]), dtype=np.float32)
+        vectors[~held_out] = state.method.embed(inputs).cpu().numpy()
+        vectors[held_out] = state.method.embed_graph(dataset.graph.to(device)).cpu().numpy()[held_out]
+        accuracy = held_out_accuracy(vectors, dataset.y, held_out)
+    except torch.OutOfMemoryError:
+        report(f"{graph} {method} embedded later is left out: too little GPU memory")
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"accuracy": accuracy}))
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # other processes run on the same GPU
+
+
+def assembled(given: argparse.Namespace, runs: Runs) -> Json:
+    """Everything that is cached, by part, graph and method."""
+    cache, environments = RunCache(given.cache), []
+    answer: Json = {part: {} for part in PARTS}
+    for (part, graph, method), specs in runs.items():
+        records = [record for spec in specs if (record := cache.record(spec)) is not None]
+        if len(records) == len(specs):
+            answer[part].setdefault(graph, {})[method] = summary(records)
+            environments += [record["environment"] for record in records]
+    for part, graph, method in side_jobs(given):
+        if part == "untrained":
+            scores = baseline(graph, method, argparse.Namespace(**vars(given) | {"cached": True}))[2]
+            if scores:
+                answer[part].setdefault(graph, {})[method] = summary([{"last-epoch": scores}])
+        elif (file := later_file(graph, method, given)).is_file():
+            answer[part].setdefault(graph, {})[method] = json.loads(file.read_text())
+    environment = environments[0] if environments else current_environment(choose_device(given.device))
+    asked = {"splits": given.splits or 20, "fits": given.fits, "seeds": given.seeds, "settings": given.set}
+    return {"command": given.command, **asked, "environment": environment, **answer}
+
+
+def side_jobs(given: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """What is not a run: part, graph and method."""
+    for part in given.parts:
+        names = {"untrained": BASELINES, "new-nodes": EMBED_LATER}.get(part, ())
+        for graph in given.graphs:
+            yield from ((part, graph, name) for name in names if name in given.methods)
+
+
+def summary(records: list[Record]) -> Json:
+    """The scores, averaged over seeds, with the spread of the accuracy over splits, and time and memory."""
+    scores = [record["last-epoch"] for record in records]
+
+    def mean(task: str, name: str, kind: str = "mean") -> float | None:
+        values = [each[task][name][kind] for each in scores if task in each]
+        return float(np.mean(values)) if values else None
+
+    own: Json = {
+        "accuracy": mean("classification", "accuracy"), "spread": mean("classification", "accuracy", "std"),
+        "sim@5": mean("similarity", "sim@5"), "nmi": mean("clustering", "nmi"),
+        "readout nmi": mean("clustering-readout", "nmi"),
+    }  # fmt: skip
+    for name in ("seconds", "peak_bytes", "epochs"):
+        values = [record[name] for record in records if record.get(name) is not None]
+        own[name] = float(np.mean(values)) if values else None
+    return own
+
+
+def write(given: argparse.Namespace, runs: Runs) -> None:
+    answer = assembled(given, runs)
+    for file, text in (
+        (given.out, json.dumps(answer, indent=1) + "\n"),
+        (given.out.with_suffix(".md"), markdown_file(answer)),
+    ):
+        new = file.with_name(f".{file.name}")  # a process that is killed leaves the last complete file
+        new.write_text(text)
+        new.replace(file)
+
+
+def measure(given: argparse.Namespace, runs: Runs) -> None:
+    """Run what is not cached; the files are written again after each run."""
+
+    def finished(sentence: str) -> None:
+        report(sentence)
+        write(given, runs)
+
+    device, cache = choose_device(given.device), RunCache(given.cache)
+    for part in given.parts:
+        specs = [spec for key, own in runs.items() if key[0] == part for spec in own]
+        if specs:
+            run_grid(specs, cache, device, workers=given.workers, message=finished)
+        todo = {"untrained": baseline, "new-nodes": embedded_later}.get(part)
+        jobs = [delayed(partial(todo, given=given))(graph, name)
+                for own, graph, name in side_jobs(given) if todo and own == part]  # fmt: skip
+        for done, _ in enumerate(Parallel(n_jobs=given.workers, return_as="generator_unordered")(jobs), 1):
+            finished(f"{part}: {done} of {len(jobs)}")
+
+
+def _settings(texts: list[str]) -> Json:
+    return {name: json.loads(value) for name, _, value in (text.partition("=") for text in texts)}
+
+
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--graphs", default=",".join(GRAPHS))
+    parser.add_argument("--methods", default=",".join((*TRAINED, *BASELINES)))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--splits", type=int, help="evaluate on the first splits only; by default on all 20")
+    parser.add_argument("--fits", type=int, default=10, help="k-means fits per evaluation")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="for all runs, for a quick try")
+    parser.add_argument("--out", type=Path, default=RESULTS / "since-paper.json")
+    parser.add_argument("--cache", type=Path, default=Path("runs/since-paper"), help="folder of the run cache")
+    parser.add_argument("--data-dir", help="folder of raw dataset files, also AFGRL_DATA")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--cached", action="store_true", help="run nothing; write the files from the finished runs")
+    given = parser.parse_args(words)
+    given.command = " ".join(["python -m benchmarks.since_paper", *(words or [])])
+    given.graphs = sorted(given.graphs.split(","), key=GRAPHS.index)
+    given.methods, given.set = given.methods.split(","), _settings(given.set)
+    return given
+
+
+def main(words: list[str] | None = None) -> None:
+    given = arguments(words)
+    runs = wanted_runs(given)
+    if not given.cached:
+        measure(given, runs)
+    write(given, runs)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

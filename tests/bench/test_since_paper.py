@@ -1,0 +1,79 @@
+"""The benchmark of methods since the paper: which runs it asks for, and its tables, on scores made up by hand."""
+
+import json
+
+import pytest
+
+from afgrl.reproduce.paper import SINCE
+from benchmarks import since_paper
+from benchmarks.since_paper import arguments, published_graphs, summary, wanted_runs, write
+from benchmarks.since_paper_tables import SCORES, markdown_file, mean_ranks, ranks
+
+
+def scores(value, **other):
+    return {name: value for _, name, _ in SCORES} | {"seconds": 2.0, "peak_bytes": 2**30, "epochs": 5.0} | other
+
+
+def test_ranks_by_hand():
+    assert ranks({"a": 3.0, "b": 1.0, "c": 3.0}) == {"a": 1.5, "b": 3.0, "c": 1.5}
+
+
+def test_only_graphs_with_all_methods_are_ranked():
+    found, graphs = mean_ranks({
+        "cora": {"a": scores(1.0), "b": scores(2.0)},
+        "acm": {"a": scores(5.0), "b": scores(4.0)},
+        "cs": {"a": scores(9.0)},
+        "photo": {"a": scores(9.0), "b": scores(1.0) | {"nmi": None}},
+    })  # fmt: skip
+    assert graphs == ["cora", "acm"]
+    assert found["a"]["accuracy"] == found["b"]["accuracy"] == 1.5
+
+
+def test_published_settings_are_run_where_they_exist(tmp_path, monkeypatch):
+    monkeypatch.setattr(since_paper, "spec_of", lambda graph, given, **settings: since_paper.RunSpec(graph))
+    assert "cora" in published_graphs("ns4gc")
+    assert published_graphs("dgi") == set()
+    runs = wanted_runs(arguments(["--graphs", "physics,cora", "--cache", str(tmp_path)]))
+    assert next(key for key in runs if key[0] == "common")[1] == "cora"  # the smaller graph first
+    of_cora = {method for part, graph, method in runs if (part, graph) == ("paper", "cora")}
+    assert of_cora == {"cca_ssg", "graphmae2", "ns4gc"}
+    assert {method for part, graph, method in runs if (part, graph) == ("common", "cora")} >= {"afgrl", *SINCE}
+    assert all(spec.recipe == "paper" for (part, *_), specs in runs.items() if part == "paper" for spec in specs)
+
+
+def test_the_tables_of_a_partial_result():
+    environment = {"device": "a GPU", "commit": "abc", "versions": {"torch": "2"}}
+    head = {"command": "…", "splits": 20, "fits": 10, "seeds": 1, "settings": {}, "environment": environment}
+    empty = head | {"common": {}, "untrained": {}, "paper": {}, "new-nodes": {}}
+    assert "a GPU" in markdown_file(empty)
+    text = markdown_file(
+        empty
+        | {"common": {"cora": {"signa": scores(0.5)}, "cs": {"sgrl": scores(0.25)}}}
+        | {"untrained": {"cora": {"svd": scores(0.75) | {"seconds": None}}}}
+        | {"paper": {"photo": {"signa": scores(0.5, accuracy=95.0)}}}
+        | {"new-nodes": {"cora": {"signa": {"accuracy": 70.0}}}}
+    )
+    assert "| graph | signa | svd | sgrl |" in text
+    assert "| cora | 0.500 | 0.750 | – |" in text
+    assert "| photo | signa | 95.00 | 95.32 | -0.32 | 0.500 |" in text
+    assert "| cora | 70.00 |" in text
+    assert "Mean rank" not in text  # no graph has all methods
+
+
+def test_scores_are_averaged_over_seeds():
+    def record(value, seconds):
+        return {"last-epoch": {"classification": {"accuracy": {"mean": value, "std": 1.0}},
+                               "similarity": {"sim@5": {"mean": value}}, "clustering": {"nmi": {"mean": value}}},
+                "seconds": seconds, "peak_bytes": None}  # fmt: skip
+
+    own = summary([record(1.0, 2.0), record(2.0, 4.0)])
+    assert (own["accuracy"], own["seconds"], own["peak_bytes"], own["readout nmi"]) == (1.5, 3.0, None, None)
+
+
+@pytest.mark.parametrize("words", [["--parts", "common", "untrained"]])
+def test_files_are_written_although_nothing_is_measured(tmp_path, words, monkeypatch):
+    monkeypatch.setattr(since_paper, "side_jobs", lambda given: [])
+    given = arguments([*words, "--out", str(tmp_path / "out.json"), "--cache", str(tmp_path)])
+    write(given, {})
+    assert json.loads(given.out.read_text())["common"] == {}
+    assert given.out.with_suffix(".md").is_file()
