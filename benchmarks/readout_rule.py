@@ -74,7 +74,7 @@ N_OPINIONS = 3  # k-means runs whose information is measured; a rule asks the fi
 
 class Rule(NamedTuple):
     """The evened scaling is chosen unless its information is lower by more than the share ``tie``. The information is
-    the mean of ``opinions`` k-means runs. Graphs with dense features have a table of their own."""
+    the mean of ``opinions`` k-means runs. Graphs with dense features have a separate table."""
 
     table: str
     dense_table: str
