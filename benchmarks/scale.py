@@ -33,6 +33,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from afgrl.reproduce.layout import Column, Table
 from afgrl.reproduce.layout import markdown as markdown_table
@@ -136,6 +137,8 @@ def draw(file: Path, rows: list[dict[str, Any]]) -> None:
                 right.plot(nodes, [row[name] / GIB for row in chosen], marker="o", label=label)
         for axis, title in ((left, "seconds"), (right, "GiB")):
             axis.set(xscale="log", yscale="log", xlabel="nodes", ylabel=title, title=f"{title} on {device}")
+            axis.yaxis.set_major_formatter(ScalarFormatter())
+            axis.yaxis.set_minor_formatter(NullFormatter())
             axis.grid(alpha=0.3)
             axis.legend(fontsize=8)
     figure.savefig(file, dpi=110)

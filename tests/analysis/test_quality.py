@@ -249,3 +249,9 @@ def test_what_cannot_be_compared_is_one_sentence(words, sentence):
     answer = afgrl("compare", *words)
     assert answer.exit_code == 2
     assert sentence in answer.stderr
+
+
+def test_a_baseline_that_was_not_measured_does_not_vote():
+    vectors = {"trained": {"a": 0.8}, "hops": {}, "raw": {"a": 0.7}}
+    assert vote_of(vectors, Compared("a", "A", 0.01))["baseline"] == "raw"
+    assert vote_of({"trained": {"a": 0.8}, "hops": {}}, Compared("a", "A", 0.01)) is None

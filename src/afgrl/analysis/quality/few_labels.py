@@ -77,6 +77,6 @@ def _ranking(correct: dict[str, np.ndarray]) -> dict[str, Any]:
     sentence = (
         f"With {n_labels}, the accuracy is {order} that of {best} {test}."
         if ranked
-        else f"{n_labels} are too few to rank the vectors against {best} {test}."
+        else f"{n_labels} are too few to rank the vectors against {best}, or both are equally good {test}."
     )
     return {"best": best, "p_value": p_value, "ranked": ranked, "sentence": sentence}

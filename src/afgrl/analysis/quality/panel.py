@@ -119,8 +119,10 @@ def _trained_parts(shared: Assessment, vectors: Json, structures: dict[str, Stru
     """Link prediction and stability. The AUC of each kind of vectors is added to ``vectors``."""
     hidden = hidden_edges(shared.dataset.graph, shared.seed)
     first, *others = planned(shared.dataset.graph, hidden, shared.seed)
+    # With other edges, hops may fit into memory where it did not before, or the reverse.
     for name, rows in (shared.trained(first) | shared.untrained(first.graph)).items():
-        vectors[name]["link_auc"] = link_auc(rows, hidden.positive, hidden.negative)
+        if name in vectors:
+            vectors[name]["link_auc"] = link_auc(rows, hidden.positive, hidden.negative)
     stability: Json = {"edges": {}, "seeds": {}}
     for training in others:
         again = shared.trained(training)
@@ -128,6 +130,8 @@ def _trained_parts(shared: Assessment, vectors: Json, structures: dict[str, Stru
             again |= shared.untrained(training.graph)
             del again["raw"]  # does not depend on edges
         for name, rows in again.items():
+            if name not in structures:
+                continue
             found = structures[name].stability(Structure.of(rows, shared.n_clusters))
             for measure, value in found.items():
                 stability[training.changes].setdefault(name, {}).setdefault(measure, []).append(value)
