@@ -98,6 +98,8 @@ LONG = {
     "add": ("afgrl.analysis.added_nodes.add_nodes", ("{run}", "{run}", "--device", "cpu")),
     "search": ("afgrl.analysis.neighbors.find_similar", ("{run}", "node-000")),
     "export": ("afgrl.onnx.export_encoder", ("{run}",)),
+    "quality": ("afgrl.analysis.quality.panel.assess_run", ("{run}", "--device", "cpu")),
+    "compare": ("afgrl.report.compare", ("{run}", "{run}", "--device", "cpu")),
     "bench": ("afgrl.bench.measure_speed", ("--device", "cpu")),
     "reproduce": ("afgrl.reproduce.pipeline.reproduce_results", ("table2", "--device", "cpu")),
     "demo": ("afgrl.experiment.training.fit", ("--device", "cpu")),

@@ -302,7 +302,7 @@ def test_every_sibling_fits_saves_and_loads(name, small_graph, tmp_path):
     known = {key: value for key, value in small.items() if key in inspect.signature(cls).parameters}
     if not method_class(cls.method).trains:
         del known["epochs"]
-    if cls is AFGRL:  # its epochs are full batches
+    if method_class(cls.method).supports_batches:  # epochs are full batches
         del known["batch_size"]
     fitted = cls(**known).fit(small_graph)
     assert fitted.embedding_.shape[0] == small_graph.n

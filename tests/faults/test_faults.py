@@ -37,7 +37,7 @@ def test_a_damaged_file_of_a_run_is_named_in_one_sentence(record_property):
         record_property(answer["file"], json.dumps(answer))
         print(answer)
         assert answer["problems"] == []
-    assert len(found) == 19
+    assert len(found) == 20
 
 
 def test_a_fault_is_not_overlooked(tmp_path):
