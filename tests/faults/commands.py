@@ -38,6 +38,7 @@ def commands():
             "report", ["report", "{folder}/run", "--map", "pca", "--quiet"], "reported",
             steps=[{"run/projection-pca.npy": "new", "run/report.html": "old"}],
         ),
+        Command("quality", ["quality", "{folder}/run", "--quick", "--quiet", "--device", "cpu"], "clustered"),
         Command("export", ["export", "{folder}/run"], "exported"),
         Command("embed", ["embed", "{folder}/run", "--format", "csv"], "clustered"),
         Command(

@@ -28,7 +28,7 @@ def test_no_fault_leaves_a_mixture_and_the_same_command_succeeds(record_property
         print(answer)
         assert answer["problems"] == []
         assert min(answer[fault] for fault in ("kill", "EIO", "ENOSPC")) > 0
-    assert len(found) == 10
+    assert len(found) == 11
 
 
 def test_a_damaged_file_of_a_run_is_named_in_one_sentence(record_property):
