@@ -79,9 +79,11 @@ def verdict_on(vectors: Measures) -> dict[str, Any]:
 def vote_of(vectors: Measures, criterion: Criterion) -> dict[str, Any] | None:
     """The trained vectors against the best training-free ones in one measure; the vote is 1, 0 or -1."""
     values: dict[str, Any] = {
-        name: vectors[name].get(criterion.measure) for name in (TRAINED, *BASELINES) if name in vectors
+        name: vectors[name][criterion.measure]
+        for name in (TRAINED, *BASELINES)
+        if vectors.get(name, {}).get(criterion.measure) is not None
     }
-    if any(value is None for value in values.values()):
+    if TRAINED not in values or len(values) < 2:
         return None
     own = values.pop(TRAINED)
     best = max(values, key=lambda name: criterion.sign * values[name])

@@ -6,7 +6,7 @@ const QUALITY_NOTE =
   "without an edge; modularity, conductance and entropy: of k-means clusters on the edges; rank: effective rank; cosine: " +
   "to the mean vector, 1 means collapse; hubness: skewness of how often a node is a neighbor.";
 
-const STABILITY_MEASURES = { neighbors: "common neighbors", clusters: "ARI of clusters" };
+const STABILITY_MEASURES = { neighbors: "neighbors", clusters: "clusters" };
 
 const INFORMATION = {
   both: "features and neighbors",
@@ -50,16 +50,27 @@ function stabilityTable(run) {
   const { stability } = run.quality;
   if (!stability) return null;
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const kinds = { edges: `${Math.round(100 * stability.kept_share)} % of edges`, seeds: "another seed" };
-  const rows = Object.entries(kinds).flatMap(([kind, title]) =>
-    Object.entries(stability[kind]).map(([name, found]) => [
-      title,
-      run.quality.names[name] ?? name,
-      ...Object.keys(STABILITY_MEASURES).map((measure) => fixed(mean(found[measure]), 3)),
-    ]),
+  const row = (name, suffix, found) => [
+    `${run.quality.names[name] ?? name}${suffix}`,
+    ...Object.keys(STABILITY_MEASURES).map((measure) => fixed(mean(found[measure]), 3)),
+  ];
+  const rows = [
+    ...Object.entries(stability.edges).map(([name, found]) => row(name, "", found)),
+    ...Object.entries(stability.seeds).map(([name, found]) => row(name, ", another seed", found)),
+  ];
+  const headings = ["vectors", ...Object.values(STABILITY_MEASURES)];
+  const kept = `${Math.round(100 * stability.kept_share)} %`;
+  return make(
+    "div",
+    {},
+    make("h3", {}, "Stability"),
+    table("Stability", headings, rows, (index) => index > 0),
+    make(
+      "p",
+      { class: "note" },
+      `With ${kept} of the edges, or another seed: share of common nearest neighbors, and adjusted Rand index of clusters.`,
+    ),
   );
-  const headings = ["trained with", "vectors", ...Object.values(STABILITY_MEASURES)];
-  return make("div", {}, make("h3", {}, "Stability"), table("Stability", headings, rows, (index) => index > 1));
 }
 
 function probeTable(run) {
