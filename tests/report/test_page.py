@@ -315,6 +315,33 @@ def test_scores_name_both_evaluations_and_the_baselines(visit, tmp_path):
     assert "Clustering readout" not in page.inner_text("#scores")
 
 
+def quality_panel():
+    measures = {"effective_rank": 9.2, "mean_cosine": 0.5, "constant_columns": 0.0, "hubness": 0.4, "modularity": 0.8}
+    vectors = {name: measures | {"link_auc": 0.98} for name in ("trained", "raw", "svd")}
+    stable = {"neighbors": [0.9, 0.8], "clusters": [0.7, 0.5]}
+    return {
+        "dataset": "letters", "method": "afgrl", "nodes": 40, "samples": {}, "vectors": vectors,
+        "verdict": {"sentence": "Verdict: equal to the best vectors without training."},
+        "stability": {"kept_share": 0.9, "edges": {"trained": stable, "svd": stable}, "seeds": {"trained": stable}},
+        "information": {"both": 0.75, "nothing": 0.25},
+        "labels": {"accuracy": {"trained": {"mean": 95.0, "low": 90.1, "high": 97.2}}, "sentence": "6 labels."},
+    }  # fmt: skip
+
+
+def test_the_quality_panel_is_shown_without_cutting_its_tables(visit, tmp_path):
+    run = make_run(tmp_path / "run", 40)
+    assert visit(write_report([run], tmp_path / "report.html").as_uri()).locator("#quality").is_hidden()
+    run.save_quality(quality_panel())
+    page = visit(write_report([run], tmp_path / "report.html").as_uri())
+    text = page.inner_text("#quality")
+    assert "Verdict: equal to the best vectors without training." in text
+    assert "trained, another seed\t0.850\t0.600" in text
+    assert "90.1 to 97.2" in text
+    assert "neither\t25.0 %" in text
+    for table in page.locator("#quality .wide").all():
+        assert table.evaluate("(element) => element.scrollWidth <= element.clientWidth + 1")
+
+
 def test_the_ingest_report_shows_the_level_of_each_message(visit, report):
     page = visit(report.as_uri())
     rows = page.locator("#data tr:has(.level)").all_inner_texts()
