@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from afgrl.errors import UserError, unknown
 
@@ -57,6 +57,32 @@ class Settings(BaseModel):
 
     def check_graph(self, graph: Graph) -> None:
         """Raise ``UserError`` for values that this graph is too small for."""
+
+
+class BatchSettings(Settings):
+    """Settings of a method that trains in batches of rows, or in full batches if ``batch_size`` is 0."""
+
+    epochs: int = Field(ge=0, description="steps in full batches, each a pass over the graph; 0 in batches")
+    steps: int = Field(ge=0, description="steps in batches; 0 in full batches")
+    batch_size: int = Field(ge=0, description="rows per step; 0: all rows (full batch)")
+
+    @property
+    def in_batches(self) -> bool:
+        return self.batch_size > 0
+
+    @property
+    def n_steps(self) -> int:
+        return self.steps if self.in_batches else self.epochs
+
+    @property
+    def step_name(self) -> str:
+        return "step" if self.in_batches else "epoch"
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        if self.in_batches and self.epochs:
+            raise ValueError("epochs count full batches; set steps, or batch_size=0")
+        return self
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)

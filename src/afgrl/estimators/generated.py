@@ -1778,7 +1778,7 @@ class SIGNA(NodeEmbedder):
     Parameters
     ----------
     epochs : int | None, default=None
-        Steps in full batches, each a pass over the graph; 0 in batches, the default.
+        Steps in full batches, each a pass over the graph; 0 in batches.
     learning_rate : float, default=0.0005
         Learning rate of AdamW.
     weight_decay : float, default=0.0

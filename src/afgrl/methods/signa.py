@@ -24,7 +24,7 @@ from pydantic import Field, NonNegativeInt, TypeAdapter, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.config import Settings
+from afgrl.config import BatchSettings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.augmentations import keep_mask
@@ -43,13 +43,10 @@ NEGATIVE = LogDistance(FLOOR)
 BATCH_SIZE, STEPS = 1024, 600
 
 
-class SIGNASettings(Settings):
+class SIGNASettings(BatchSettings):
     """The defaults are one setting for all graphs: the authors' values for Physics, which are in the middle of the
     ranges over their graphs, with the projection of their other graphs, in batches."""
 
-    epochs: int = Field(
-        ge=0, description="steps in full batches, each a pass over the graph; 0 in batches, the default"
-    )
     steps: int = Field(ge=0, description=f"steps in batches; by default {STEPS}; 0 in full batches")
     batch_size: int = Field(
         ge=0, description="rows per step; 0: all rows (full batch); by default 1,024, or 0 if epochs is set"
@@ -65,18 +62,6 @@ class SIGNASettings(Settings):
     dropout: float = Field(0.55, ge=0, lt=1, description="dropout probability before each layer of the encoder")
     row_sums: bool = Field(True, description="scale the features of each node to the sum 1")
 
-    @property
-    def in_batches(self) -> bool:
-        return self.batch_size > 0
-
-    @property
-    def n_steps(self) -> int:
-        return self.steps if self.in_batches else self.epochs
-
-    @property
-    def step_name(self) -> str:
-        return "step" if self.in_batches else "epoch"
-
     @classmethod
     def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
         size = given.get("batch_size", 0 if "epochs" in given else BATCH_SIZE)
@@ -84,9 +69,7 @@ class SIGNASettings(Settings):
         return {"batch_size": size, "steps": STEPS if in_batches else 0, "epochs": 0 if in_batches else STEPS}
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.in_batches and self.epochs:
-            raise ValueError("epochs count full batches; set steps, or batch_size=0")
+    def _steps_need_batches(self) -> Self:
         if not self.in_batches and self.steps:
             raise ValueError("steps need batches; set batch_size, or epochs")
         return self

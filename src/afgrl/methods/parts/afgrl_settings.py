@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import torch
 from pydantic import Field, NonNegativeInt, TypeAdapter, model_validator
 
-from afgrl.config import Settings
+from afgrl.config import BatchSettings
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods.base import positive_int
@@ -36,14 +36,13 @@ UNTRAINED_COLUMNS = (
 )
 
 
-class AFGRLSettings(Settings):
+class AFGRLSettings(BatchSettings):
     """The defaults are for an unknown graph; the paper's settings are in recipes/afgrl.toml.
 
     Fields without a default depend on the features, the degrees and the size of the graph (docs/default.md has the
     measurements). By default training runs in batches of rows; ``epochs`` or ``batch_size=0`` select full batches.
     """
 
-    epochs: int = Field(ge=0, description="steps in full batches, each a pass over the graph; 0 in batches")
     steps: int = Field(
         ge=0,
         description="steps in batches; by default 300 to 700, depending on the graph, fewer for small graphs; 0 in "
@@ -121,18 +120,6 @@ class AFGRLSettings(Settings):
     loss_over: Literal["pairs", "nodes"] = Field("pairs", description="what the loss is averaged over")
 
     @property
-    def in_batches(self) -> bool:
-        return self.batch_size > 0
-
-    @property
-    def n_steps(self) -> int:
-        return self.steps if self.in_batches else self.epochs
-
-    @property
-    def step_name(self) -> str:
-        return "step" if self.in_batches else "epoch"
-
-    @property
     def needs_clusters(self) -> bool:
         return self.positives in CLUSTER_RULES
 
@@ -180,8 +167,6 @@ class AFGRLSettings(Settings):
     def _consistent(self) -> Self:
         if self.in_batches and self.n_layers > 1:
             raise ValueError("batches need n_layers=1; batch_size=0 trains several layers in full batches")
-        if self.in_batches and self.epochs:
-            raise ValueError("epochs count full batches; set steps, or batch_size=0")
         batches_only = self.steps or self.dropout or self.neighbor_weight or self.skip != "none"
         if not self.in_batches and (batches_only or self.input != "features"):
             raise ValueError("steps, dropout, skip, input and neighbor_weight need batches; set batch_size, no epochs")
