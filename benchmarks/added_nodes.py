@@ -90,7 +90,7 @@ def _rows(situation: Situation, smoothed: bool) -> tuple[Tensor, Tensor]:
     """The rows of trained and of added nodes: vectors, or what `afgrl cluster` clusters, over all edges."""
     rows = situation.vectors
     if smoothed:
-        rows = smoothed_directions(rows, gcn_norm(situation.graph))
+        rows = smoothed_directions(rows, situation.graph.x, gcn_norm(situation.graph))
     is_added = torch.from_numpy(situation.is_added)
     return rows[~is_added], rows[is_added]
 
@@ -115,7 +115,7 @@ def measure(graph: Graph, y: np.ndarray, draw: int, device: str) -> dict[str, An
     model = AFGRL(device=device).fit(trained_graph)
     vectors = np.empty((graph.n, model.embedding_.shape[1]), dtype=np.float32)
     vectors[~is_added], vectors[is_added] = model.embedding_, model.transform(graph)[is_added]
-    labels = cluster_vectors(model.embedding_, n_clusters, adjacency=gcn_norm(trained_graph)).labels
+    labels = cluster_vectors(model.embedding_, n_clusters, graph=trained_graph).labels
     together = AFGRL(device=device).fit(graph).cluster(n_clusters)
     situation = Situation(graph, is_added, torch.from_numpy(vectors), torch.from_numpy(labels.astype(np.int64)))
     found = {rule: scores(choose(situation), labels, together, y, is_added) for rule, choose in RULES.items()}

@@ -120,6 +120,18 @@ def test_splits_are_checked(folder, changed):
         load_labels(folder)
 
 
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", 3], []])
+def test_class_names_are_checked(folder, names):
+    data = json.loads((folder / "data.json").read_text())
+    for entry, accepted in ((["a", "b", "c"], True), (None, True), (names, False)):
+        (folder / "data.json").write_text(json.dumps(data | {"class_names": entry}))
+        if accepted:
+            assert load_dataset(folder, RunSpec("made")).ingested.classes == entry
+            continue
+        with pytest.raises(UserError, match=r"data\.json.*does not name the 3 classes"):
+            load_dataset(folder, RunSpec("made"))
+
+
 def test_an_array_that_claims_more_than_the_file_has_is_damaged(tmp_path):
     run = Run.create(tmp_path / "run")
     run.save_projection("pca", np.zeros((4, 2)))

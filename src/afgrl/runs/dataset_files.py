@@ -77,6 +77,9 @@ def load_dataset(folder: Path, spec: RunSpec, data_dir: str | None = None) -> Da
     y, splits = load_labels(folder)
     with reading(folder / DATA):
         report = IngestReport.from_json(data["messages"])
+        names, n_classes = data["class_names"], 0 if y is None else int(y.max()) + 1
+        fits = names is None or (len(names) >= n_classes and all(isinstance(name, str) for name in names))
+        check(fits, f"its entry 'class_names' does not name the {n_classes} classes of splits.npz")
     ingested = Ingested(
         nodes, graph.n, data["label"], data["class_names"], report, data.get("id_column"), data.get("name_column")
     )
