@@ -89,7 +89,7 @@ class GraphMAE2Method(Method):
         self.prediction_slope = nn.PReLU()
         self.prediction_weight, self.prediction_bias = linear_parameters(d, d, rng)
         self.decoder = Decoder(d, f, rng)
-        self.token = nn.Parameter(nn.init.normal_(torch.empty(f), std=(2 / (f + 1)) ** 0.5, generator=rng))
+        self.token = nn.Parameter(torch.zeros(f))  # a random one can be many times as long as the features of a node
         self.target = copy.deepcopy(nn.ModuleList([self.encoder, self.projection])).requires_grad_(False)
 
     def prepare(self, graph: Graph) -> Inputs:
@@ -148,7 +148,7 @@ class Decoder(nn.Module):
     def __init__(self, width: int, n_features: int, rng: torch.Generator) -> None:
         super().__init__()
         self.bridge = weight_matrix(width, width, rng)
-        self.token = nn.Parameter(nn.init.normal_(torch.empty(width), std=(2 / (width + 1)) ** 0.5, generator=rng))
+        self.token = nn.Parameter(torch.zeros(width))
         self.attention = Attention(1, width, rng)
         self.weight = weight_matrix(n_features, width, rng)  # V
         self.bias = nn.Parameter(torch.zeros(n_features))
