@@ -43,7 +43,7 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     if not bool(torch.isfinite(values).all()):
         raise UserError("The vectors contain values that are NaN or infinite.")
     width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * n)))
-    tables = [(vectors, 1.0)] if _density(features) >= DENSE_FEATURES else [(vectors, 1.0), (features, FEATURE_WEIGHT)]
+    tables = [(vectors, 1.0)] if density(features) >= DENSE_FEATURES else [(vectors, 1.0), (features, FEATURE_WEIGHT)]
     parts = []
     for table, weight in tables:
         unit = unit_rows(table)
@@ -55,7 +55,7 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     return joined @ leading_eigenvectors(gram_matrix([joined]), MAX_DIRECTIONS)
 
 
-def _density(features: Tensor) -> float:
+def density(features: Tensor) -> float:
     """The share of non-zeros."""
     values = features.values() if features.layout == torch.sparse_csr else features
     return int(values.count_nonzero()) / max(1, features.shape[0] * features.shape[1])
