@@ -43,7 +43,7 @@ from afgrl.train.state import initial_state
 from benchmarks import RESULTS
 from benchmarks.default_rule import BASELINES, baseline, report, spec_of
 from benchmarks.new_nodes import held_out_accuracy, held_out_nodes, subgraph
-from benchmarks.since_paper_tables import Json, markdown_file
+from benchmarks.since_paper_tables import Json, markdown_file, ranks_file
 
 # The smallest first; by nodes, except for CS and Physics, whose features are wide.
 GRAPHS = (
@@ -178,10 +178,11 @@ def summary(records: list[Record]) -> Json:
 
 def write(given: argparse.Namespace, runs: Runs) -> None:
     answer = assembled(given, runs)
-    for file, text in (
-        (given.out, json.dumps(answer, indent=1) + "\n"),
-        (given.out.with_suffix(".md"), markdown_file(answer)),
-    ):
+    texts = {".json": json.dumps(answer, indent=1) + "\n", ".md": markdown_file(answer)}
+    if answer["common"]:
+        texts["-ranks.md"] = ranks_file(answer)
+    for ending, text in texts.items():
+        file = given.out.with_name(given.out.stem + ending)
         new = file.with_name(f".{file.name}")  # a process that is killed leaves the last complete file
         new.write_text(text)
         new.replace(file)
