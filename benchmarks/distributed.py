@@ -47,7 +47,7 @@ def measure(source: str, seed: int, steps: int | None, rank: int, n_processes: i
     spec = RunSpec(source, settings=given)
     dataset = spec.load()
     _, settings = spec.resolved(dataset)
-    shards = Shards(dataset.graph.n, rank, n_processes) if n_processes else None
+    shards = Shards(dataset.graph.n, rank, n_processes, distributed=True) if n_processes else None
     state, inputs = initial_state("afgrl", settings, dataset.graph, CPU, shards)
     losses, sent = [], []
 

@@ -114,7 +114,7 @@ def parts_of(method: AFGRLMethod, inputs: Any, graph_x: Tensor, adjacency: Tenso
     with torch.no_grad():
         vectors = {
             "z": method.embed(inputs), "h": method.sample(inputs, torch.arange(len(graph_x), device=adjacency.device)),
-            "V": method._untrained(inputs)[0], "X": graph_x,
+            "V": inputs.untrained[0], "X": graph_x,
         }  # fmt: skip
     vectors["P"] = pagerank_average(vectors["V"], adjacency)
     parts = {}

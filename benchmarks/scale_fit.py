@@ -48,7 +48,7 @@ STAGES = (
     (training, "training_loop", "steps"),
     (AFGRLMethod, "_refresh_pull", "refresh: targets"),
     (PositiveSearch, "cluster", "refresh: k-means"),
-    (PositiveSearch, "run", "refresh: neighbors"),
+    (PositiveSearch, "find", "refresh: neighbors"),
     (Run, "save_checkpoint", "checkpoint"),
     (AFGRLMethod, "encode", "vectors"),
     (Run, "save_embedding", "write"),
@@ -111,17 +111,15 @@ def summary(costs: StageCosts) -> dict[str, Any]:
 @contextlib.contextmanager
 def measured_recall(costs: StageCosts, recalls: list[float]) -> Iterator[None]:
     """After each search for positives, add the share of the nearest other nodes that it found for some queries."""
-    search = PositiveSearch.run
+    search = PositiveSearch.find
 
     def with_recall(self: PositiveSearch, h: Tensor, t: Tensor, *arguments: Any) -> Any:
-        matrix = search(self, h, t, *arguments)
+        pairs = search(self, h, t, *arguments)
         with costs.stage(RECALL):
-            assert self.pairs is not None
-            found = self.pairs.dst.view(len(h), -1)
-            recalls.append(recall(h, t, found))
-        return matrix
+            recalls.append(recall(h, t, pairs.dst.view(len(h), -1)))
+        return pairs
 
-    with mock.patch.object(PositiveSearch, "run", with_recall):
+    with mock.patch.object(PositiveSearch, "find", with_recall):
         yield
 
 

@@ -28,6 +28,7 @@ from afgrl.cost.workload import Workload
 from afgrl.data.synthetic import synthetic_graph
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.ops.collectives import Shards
 from afgrl.ops.propagation import gcn_norm, row_table
 from benchmarks import RESULTS
 
@@ -103,7 +104,7 @@ def test_time_is_estimated_within_a_factor_of_one_and_a_half(name, settings, rat
 def test_the_non_zeros_of_a_small_table_are_counted(n_hops):
     draw = np.random.default_rng(0)
     graph = Graph(sp.random_array((100, 400), density=0.005, rng=draw, format="csr"), draw.integers(0, 100, (2, 60)))
-    table = row_table(graph, gcn_norm(graph), n_hops)
+    table = row_table(graph.x, gcn_norm(graph), n_hops, Shards(graph.n))
     assert table.sparse is not None
     assert Workload.of(graph, "cpu").row_table_nnz(n_hops) == table.sparse.nnz
     assert Workload.of(Graph(graph.x.to_dense(), graph.edge_index), "cpu").row_table_nnz(n_hops) == 0

@@ -16,7 +16,9 @@ from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.base import Size
 from afgrl.methods.parts import positive_search
 from afgrl.methods.parts.positives import neighbor_mean
-from afgrl.ops.pair_loss import positive_pair_loss, pull_of
+from afgrl.ops.collectives import Shards
+from afgrl.ops.pair_loss import pair_matrix, positive_pair_loss
+from afgrl.ops.pair_loss.cpu import pull_cpu
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.train.cuda_graph import eager_step
 from afgrl.train.loop import training_loop
@@ -25,6 +27,16 @@ from tests.conftest import communities
 from tests.methods.short_runs import small_settings, start_run, train_run
 
 WORDS = {"input": "features", "n_hops": 1}
+
+
+def found_pairs(state, inputs):
+    """The loss of a step that refreshes, and the pair matrix of the positives it found."""
+    method, found = state.method.train(), []
+    find = method.search.find
+    method.search.find = lambda *arguments: found.append(find(*arguments)) or found[-1]
+    loss = method.loss(inputs, state.rng)
+    pairs = found[0]
+    return loss, pair_matrix(pairs.src, pairs.dst, inputs.shards.n, pairs.is_positive)
 
 
 def without_training(name, graph, **settings):
@@ -52,13 +64,12 @@ def test_training_brings_nodes_of_the_same_group_closer():
 def test_a_step_on_all_rows_without_dropout_is_a_full_step(small_graph):
     given = {"steps": 6, "batch_size": 1000, "dropout": 0.0, "refresh_every": 1, "skip": "none"} | WORDS
     state, inputs = start_run("afgrl", small_graph, **given)
-    method = state.method.train()
-    loss = method.loss(inputs, state.rng)
-    table = method._table(inputs).dense
+    method, table = state.method, inputs.table.dense
+    loss, matrix = found_pairs(state, inputs)
     with torch.no_grad():
         t, z = method._encode_all(method.target, inputs), method.predictor(method._encode_all(method.encoder, inputs))
     assert table.shape == (small_graph.n, 2 * small_graph.n_features)
-    assert loss.item() == pytest.approx(positive_pair_loss(z, t, method.search.matrix).item(), rel=1e-5)
+    assert loss.item() == pytest.approx(positive_pair_loss(z, t, matrix).item(), rel=1e-5)
 
 
 def test_neighbors_are_a_further_positive(small_graph):
@@ -69,8 +80,8 @@ def test_neighbors_are_a_further_positive(small_graph):
     t = state.method._encode_all(state.method.target, inputs)
     assert torch.allclose(state.method.pull.rows, 2 * neighbor_mean(t, inputs.adjacency), atol=1e-4)
     state, inputs = start_run("afgrl", small_graph, **given | {"neighbor_weight": 0.0})
-    state.method.train().loss(inputs, state.rng)
-    expected = pull_of(t, state.method.search.matrix).rows
+    _, matrix = found_pairs(state, inputs)
+    expected = pull_cpu(t, matrix) * small_graph.n / matrix.values.sum()
     assert torch.allclose(state.method.pull.rows, expected, atol=1e-4)
 
 
@@ -87,7 +98,7 @@ def test_a_step_reads_the_rows_of_its_batch_only(small_graph):
     method = state.method.train()
     eager_step(method, state.optimizer, state.rng, inputs)
     method.age = 1
-    table, read = method._table(inputs), []
+    table, read = inputs.table, []
     rows = type(table).rows
 
     def watched(self, index, *rest):
@@ -106,7 +117,7 @@ def test_dense_and_sparse_rows_train_alike(sparse, rng):
     graph = Graph(x if sparse else torch.from_numpy(x.toarray()), edges)
     given = WORDS | {"steps": 8, "dropout": 0.0, "batch_size": 16, "skip": "svd"}
     state, inputs = start_run("afgrl", graph, **given)
-    assert (state.method._table(inputs).sparse is not None) == sparse
+    assert (inputs.table.sparse is not None) == sparse
     training_loop(state, inputs)
     other = Graph(torch.from_numpy(x.toarray()), edges)
     # Sums in another order differ by 1e-7; eight steps of Adam amplify that.
@@ -202,7 +213,7 @@ def test_large_graphs_compute_centers_from_some_rows(small_graph, monkeypatch):
     state, inputs = initial_state("afgrl", config, small_graph, torch.device("cpu"))
     t = state.method._encode_all(state.method.target, inputs)
     with torch.no_grad():
-        labels = state.method.search.cluster(t, state.method.search.initial_rows(n, state.rng))
+        labels = state.method.search.cluster(t, state.method.search.initial_rows(n, state.rng), Shards(n))
     assert labels.shape == (config.n_restarts, n)
     distances = torch.cdist(F.normalize(t).expand(config.n_restarts, -1, -1), state.method.search.centers)
     assert torch.equal(labels, distances.argmin(2))

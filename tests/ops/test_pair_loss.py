@@ -1,9 +1,11 @@
 """The pair loss: by hand, against float64, and the Triton kernel against the reference."""
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
+from afgrl.ops.collectives import Shards
 from afgrl.ops.pair_loss import batch_pair_loss, pair_matrix, positive_pair_loss, pull_of
 from afgrl.ops.pair_loss.reference import divisor, positive_pair_loss_reference
 
@@ -100,13 +102,14 @@ def test_with_constant_targets_the_loss_of_all_rows_is_that_of_the_pull(over, op
     monkeypatch.setenv("AFGRL_OPS", ops)
     n, d = 40, 6
     src, dst = torch.randint(n, (2, 150), generator=rng)
-    matrix = pair_matrix(src.sort().values, dst, n, torch.rand(150, generator=rng) > 0.4)
+    src, is_positive = src.sort().values, torch.rand(150, generator=rng) > 0.4
+    matrix = pair_matrix(src, dst, n, is_positive)
     z, t = torch.randn(2, n, d, generator=rng)
     exact, ours = (z.clone().requires_grad_() for _ in range(2))
     expected = positive_pair_loss_reference(exact, t, matrix, over=over)
     expected.backward()
-    pull = pull_of(t, matrix, over=over)
-    found = batch_pair_loss(ours, pull.rows, pull.offset)
+    pull = pull_of(t, src, dst, is_positive, Shards(n), over=over)
+    found = batch_pair_loss(ours, pull.rows, pull.offset, n)
     found.backward()
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
     assert torch.allclose(ours.grad, exact.grad, atol=1e-6)
@@ -115,15 +118,19 @@ def test_with_constant_targets_the_loss_of_all_rows_is_that_of_the_pull(over, op
 def test_the_mean_loss_of_disjoint_batches_is_the_loss_of_all_rows(rng):
     n, d = 30, 4
     src, dst = torch.randint(n, (2, 90), generator=rng)
-    matrix = pair_matrix(src.sort().values, dst, n)
+    src = src.sort().values
     z, t = torch.randn(2, n, d, generator=rng)
-    rows, offset = pull_of(t, matrix)
-    parts = [batch_pair_loss(z[batch], rows[batch], offset) for batch in torch.randperm(n, generator=rng).split(10)]
-    assert torch.stack(parts).mean().item() == pytest.approx(positive_pair_loss(z, t, matrix).item(), rel=1e-5)
+    rows, offset = pull_of(t, src, dst, torch.ones(90, dtype=torch.bool), Shards(n))
+    batches = torch.randperm(n, generator=rng).split([10, 5, 15])
+    expected = positive_pair_loss(z, t, pair_matrix(src, dst, n)).item()
+    losses = [batch_pair_loss(z[batch], rows[batch], offset, len(batch)).item() for batch in batches]
+    assert np.average(losses, weights=[10, 5, 15]) == pytest.approx(expected, rel=1e-5)
+    parts = [batch_pair_loss(z[part], rows[part], offset, n).item() for part in batches]  # of several processes
+    assert sum(parts) == pytest.approx(expected, rel=1e-5)
 
 
 def test_no_positive_pair_gives_no_pull(rng):
-    matrix = pair_matrix(torch.tensor([0]), torch.tensor([1]), 3, torch.tensor([False]))
-    pull = pull_of(torch.randn(3, 2, generator=rng), matrix)
+    pair = torch.tensor([0]), torch.tensor([1]), torch.tensor([False])
+    pull = pull_of(torch.randn(3, 2, generator=rng), *pair, Shards(3))
     assert not pull.rows.any()
     assert pull.offset == 0

@@ -145,7 +145,7 @@ def test_clusters_are_read_only_after_the_side_stream_has_joined(monkeypatch, se
         return watched
 
     monkeypatch.setattr(afgrl, "SideStream", Watched)
-    for name, place in (("candidate_pairs", -1), ("filter_pairs", -2)):
+    for name, place in (("candidate_pairs", -2), ("filter_pairs", -2)):
         read = getattr(positive_search, name)
         monkeypatch.setattr(positive_search, name, reads_nothing_early(read, clusters_at=place))
     state, inputs = begun(search=search)

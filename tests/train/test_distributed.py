@@ -1,5 +1,6 @@
 """AFGRL in batches with 1, 2 and 4 processes, against each other and against the version without processes."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -8,14 +9,15 @@ from torch.nn import functional as F
 
 from afgrl.csr import csr_tensor
 from afgrl.errors import UserError
-from afgrl.methods.sharded import sharded_class
+from afgrl.methods import check_processes
 from afgrl.ops.collectives import Shards, sent_bytes
 from afgrl.ops.collectives.exchange import Exchange
-from afgrl.ops.kmeans.sharded import nearest_centers, sharded_kmeans
+from afgrl.ops.kmeans import run_kmeans
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.ops.knn.clusters import Clustering, fine_clusters, nearest_in_clusters
-from afgrl.ops.knn.ring import ring_neighbors, sharded_fine_partition
+from afgrl.ops.knn.clusters import fine_clusters, fine_partition, nearest_in_clusters
+from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.rows import row_range
+from afgrl.train.distributed import Processes
 from afgrl.train.loop import training_loop
 from afgrl.train.state import initial_state
 from tests.conftest import communities, weighted
@@ -43,9 +45,13 @@ CASES = {
 }
 
 
+def shards_of(n, rank, n_processes):
+    return Processes(rank, n_processes, CPU).shards(n)
+
+
 def trained(rank, n_processes, graph, settings):
     """Losses, vectors and statistics of the last pairs; without processes if ``n_processes`` is 0."""
-    shards = Shards(graph.n, rank, n_processes) if n_processes else None
+    shards = shards_of(graph.n, rank, n_processes) if n_processes else None
     state, inputs = initial_state("afgrl", small_settings("afgrl", graph, **settings), graph, CPU, shards)
     losses = []
     training_loop(state, inputs, [lambda _, loss: losses.append(float(loss))])
@@ -90,26 +96,37 @@ def test_the_same_number_of_processes_gives_the_same_bits():
 
 
 def neighbors(rank, n_processes, query, key, k, diagonal, labels):
-    shards = Shards(len(query), rank, n_processes)
+    shards = shards_of(len(query), rank, n_processes)
     own = slice(shards.begin, shards.end)
-    clusters = None if labels is None else Clustering(labels, F.normalize(key[:5]))
-    return ring_neighbors(query[own], key[own], k, shards, diagonal, clusters)
+    if labels is None:
+        found = nearest_neighbors(query[own], key[own], k, diagonal=diagonal, shards=shards)
+    else:
+        centers = F.normalize(key[:5])
+        found = nearest_in_clusters(query[own], key[own], k, labels, centers, diagonal=diagonal, shards=shards)
+    return found.index, found.similarity
+
+
+def neighbors_in(n_processes, *arguments):
+    """The neighbors of all nodes and their similarities, by several processes."""
+    parts = run_processes(n_processes, neighbors, *arguments)
+    return [torch.cat(part) for part in zip(*parts, strict=True)]
 
 
 @pytest.mark.parametrize("diagonal", ["first", "drop", "keep"])
 def test_neighbors_are_the_exact_ones_with_any_number_of_processes(diagonal, rng):
     query, key = torch.randn(2, 143, 24, generator=rng)
-    expected = nearest_neighbors(query, key, 6, diagonal=diagonal).index
+    expected = nearest_neighbors(query, key, 6, diagonal=diagonal)
     for n_processes in SIZES:
-        found = torch.cat(run_processes(n_processes, neighbors, query, key, 6, diagonal, None))
-        assert torch.equal(found, expected)
+        found, similarity = neighbors_in(n_processes, query, key, 6, diagonal, None)
+        assert torch.equal(found, expected.index)
+        assert torch.allclose(similarity, expected.similarity, atol=1e-6)  # sums in another order
 
 
 def test_of_equal_neighbors_the_lowest_number_wins(rng):
     """Most vectors are equal, as those of nodes without features are."""
     key = torch.randn(4, 24, generator=rng)[torch.randint(4, (143,), generator=rng)]
     for labels in (None, torch.arange(143) % 5):
-        alone, *others = (torch.cat(run_processes(n, neighbors, key, key, 6, "drop", labels)) for n in SIZES)
+        alone, *others = (neighbors_in(n, key, key, 6, "drop", labels)[0] for n in SIZES)
         assert all(torch.equal(alone, other) for other in others)
         if labels is None:
             same = (key[:, None] == key).all(2) & ~torch.eye(143, dtype=torch.bool)
@@ -117,10 +134,11 @@ def test_of_equal_neighbors_the_lowest_number_wins(rng):
 
 
 def found_in_fine_clusters(rank, n_processes, query, key):
-    shards = Shards(len(query), rank, n_processes)
+    shards = shards_of(len(query), rank, n_processes)
     own = slice(shards.begin, shards.end)
-    clusters = sharded_fine_partition(key[own], shards)
-    return clusters, ring_neighbors(query[own], key[own], 4, shards, "drop", clusters)
+    labels, centers, probes = clusters = fine_partition(key[own], shards)
+    found = nearest_in_clusters(query[own], key[own], 4, labels, centers, diagonal="drop", probes=probes, shards=shards)
+    return clusters, found.index
 
 
 def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_processes(rng):
@@ -140,10 +158,10 @@ def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_pro
 
 
 def clustered(rank, n_processes, x, centers):
-    shards = Shards(len(x), rank, n_processes)
+    shards = shards_of(len(x), rank, n_processes)
     own = x[shards.begin : shards.end]
-    found = sharded_kmeans(own, centers, 10, shards)
-    return found, nearest_centers(own, found)
+    found = run_kmeans(own, centers.shape[1], unit=True, n_iters=10, centers=centers, shards=shards)
+    return found.centers, found.labels
 
 
 def test_clusters_have_the_same_bits_with_any_number_of_processes(rng):
@@ -159,7 +177,7 @@ def test_clusters_have_the_same_bits_with_any_number_of_processes(rng):
 
 
 def exchanged(rank, n_processes, table, needed):
-    shards = Shards(len(table), rank, n_processes)
+    shards = shards_of(len(table), rank, n_processes)
     sent_bytes.clear()
     plan = Exchange.of(needed[rank], shards)
     own = table[shards.begin : shards.end]
@@ -185,8 +203,43 @@ def test_rows_reach_the_processes_that_need_them(n, n_processes, rng):
         assert torch.equal(torch.cat(blocks), table) if rank == 0 else blocks == []
 
 
+def layouts(x, shards):
+    """The same rows as a dense and a sparse table, and as one that stays sparse on a GPU."""
+    own = row_range(x, shards.begin, shards.end)
+    sparse = RowTable.of(own, shards)
+    return RowTable.of(own.to_dense(), shards), sparse, replace(sparse, sparse=None, csr=own)
+
+
+def batch_and_sample(rank, n_processes, x, size, rows):
+    """Rows of a batch with dropout, of one process without torchrun if ``n_processes`` is 0, and some rows of all."""
+    shards, one = shards_of(x.shape[0], rank, n_processes) if n_processes else Shards(x.shape[0]), torch.eye(x.shape[1])
+    found = []
+    for table in layouts(x, shards):
+        batch = table.batch(size, 0.5, torch.Generator().manual_seed(3))
+        dense = batch.x @ one if batch.x.shape[0] else torch.zeros(0, x.shape[1])
+        nodes = torch.arange(shards.n_own)[batch.rows] + shards.begin
+        found.append((nodes, dense, batch.n_rows, table.sample(rows) @ one))
+    return found
+
+
+@pytest.mark.parametrize("size", [7, 100])
+def test_all_processes_draw_the_same_batch_and_dropout(size, rng):
+    whole = (torch.randn(18, 6, generator=rng) * (torch.rand(18, 6, generator=rng) < 0.4)).to_sparse_csr()
+    x = csr_tensor(whole.crow_indices(), whole.col_indices(), whole.values(), (18, 6))
+    rows = torch.tensor([17, 2, 2, 9])
+    expected = batch_and_sample(0, 0, x, size, rows)
+    for n_processes in SIZES:
+        parts = run_processes(n_processes, batch_and_sample, x, size, rows)
+        for (nodes, dense, n_rows, _), found in zip(expected, zip(*parts, strict=True), strict=True):
+            in_order = nodes.argsort(stable=True)  # processes have ranges of nodes
+            order = torch.cat([part[0] for part in found]).argsort(stable=True)
+            assert torch.equal(torch.cat([part[1] for part in found])[order], dense[in_order])
+            assert {part[2] for part in found} == {n_rows}
+            assert all(torch.equal(part[3], whole.to_dense()[rows]) for part in found)
+
+
 def traffic(rank, n_processes, n_numbers):
-    shards = Shards(n_numbers, rank, n_processes)
+    shards = shards_of(n_numbers, rank, n_processes)
     sent_bytes.clear()
     shards.sum(torch.ones(n_numbers))
     list(shards.ring(torch.ones(n_numbers)))
@@ -215,4 +268,4 @@ def test_bytes_are_those_of_the_formulas():
 )
 def test_what_several_processes_cannot_train_is_refused(name, given, sentence, small_graph):
     with pytest.raises(UserError, match=sentence):
-        sharded_class(name, small_settings(name, small_graph, **given))
+        check_processes(name, small_settings(name, small_graph, **given))

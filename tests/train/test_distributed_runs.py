@@ -18,6 +18,7 @@ from afgrl.errors import UserError
 from afgrl.experiment import sharded
 from afgrl.experiment.sharded import fit_sharded, resume_sharded
 from afgrl.experiment.training import resume
+from afgrl.methods.parts.positive_search import PositiveSearch
 from afgrl.runs.checkpoints import checkpoint_folder, latest_folder
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
@@ -98,6 +99,25 @@ def test_another_number_of_processes_continues(complete, unfinished):
     before = unfinished.embedding()[1]
     resume(Run.open(unfinished.path), CPU)  # nothing is left to train
     assert np.abs(unfinished.embedding()[1] - before).max() < 0.05
+
+
+def test_one_process_continues_without_a_new_search(unfinished, monkeypatch):
+    """The checkpoint of step 10 has the pull of all nodes, so that the next refresh is the one of step 15."""
+    refreshed = []
+    find = PositiveSearch.find
+
+    def watched(self, *arguments):
+        refreshed.append(True)
+        return find(self, *arguments)
+
+    monkeypatch.setattr(PositiveSearch, "find", watched)
+    checkpoint = unfinished.checkpoint(CPU)
+    resume(unfinished, CPU)
+    assert checkpoint["method"]["_extra_state"]["pull"].shape == (62, 8)
+    assert len(refreshed) == 4  # at steps 15, 22, 29 and 36
+    alone = torch.load(unfinished.path / "checkpoint.pt", weights_only=True)["method"]["_extra_state"]
+    stored = {name for name, value in alone.items() if value is not None}
+    assert set(checkpoint["method"]["_extra_state"]) == stored
 
 
 def test_several_processes_continue_what_one_began(spec, tmp_path):

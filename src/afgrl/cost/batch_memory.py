@@ -76,9 +76,9 @@ class BatchMemory:
         return self._table(self._columns + from_directions)
 
     def kept(self) -> int:
-        """Between refreshes: gradients and the two moments of Adam, positives, and the pull of the targets."""
+        """Between refreshes: gradients and the two moments of Adam, centers, and the pull of the targets."""
         centers = self.settings.n_restarts * self._n_clusters * self.settings.encoder_width
-        kept = FLOAT * (3 * self.work.n_parameters + centers) + PAIR * self._n_pairs + self._encoded
+        kept = FLOAT * (3 * self.work.n_parameters + centers) + self._encoded
         return kept + (STREAM_WORKSPACES if self.load.device == "cuda" else 0)
 
     # What each stage adds
@@ -101,7 +101,7 @@ class BatchMemory:
         if self.load.device == "cuda":
             # Both, and either the unit rows of k-means and of the search, or the three tables of the pull; kernels
             # make no block of similarities.
-            return 6 * encoded + PARTIAL_SUMS
+            return 6 * encoded + PAIR * self._n_pairs + PARTIAL_SUMS
         # Chunks of rows: the product with the weights, and its activation.
         chunk = 2 * min(CHUNK_BYTES, encoded)
         labels = INDEX * settings.n_restarts * n if settings.needs_clusters else 0
@@ -114,7 +114,7 @@ class BatchMemory:
         else:
             search += min(BLOCK_BYTES[self.load.device], FLOAT * n * n)
         pull = 3 * encoded  # unit targets, and the sums of both directions of a pair
-        pairs = PAIR * self._n_pairs  # the new ones, beside those of the last refresh
+        pairs = PAIR * self._n_pairs
         filtered = 2 * labels // n * self._n_pairs  # the labels of both ends of each pair
         return 2 * encoded + labels + max(chunk, cluster, search, pairs + filtered, pairs + pull)
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 
 from afgrl.cost.workload import Workload, arithmetic
-from afgrl.methods.afgrl import AFGRLSettings, svd_width
+from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.batch_inputs import svd_width
 from afgrl.methods.parts.positive_search import kmeans_rows
 from afgrl.methods.parts.spectral import N_HOPS, spectral_rank
 from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH

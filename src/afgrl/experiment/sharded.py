@@ -15,7 +15,7 @@ from afgrl.data.leftovers import remove
 from afgrl.errors import Interrupted, UserError
 from afgrl.experiment.model import complete_settings, describe_model
 from afgrl.experiment.training import Display, resume_command
-from afgrl.methods.sharded import sharded_class
+from afgrl.methods import check_processes
 from afgrl.ops.collectives import Shards
 from afgrl.runs.checkpoints import checkpoint_folder, drop_folders
 from afgrl.runs.embeddings import GROUP_ROWS
@@ -45,7 +45,7 @@ def fit_sharded(
         return resume_sharded(Run.open(out), processes, display=display)
     dataset = spec.load()
     spec, settings = spec.resolved(dataset)
-    sharded_class(spec.method, settings)
+    check_processes(spec.method, settings)
     if spec.evaluation.every:
         raise UserError("Evaluation during training runs in one process; leave out --evaluate-every.")
     for sentence in dataset.ingested.report.sentences if dataset.ingested else []:
@@ -63,7 +63,7 @@ def resume_sharded(
 ) -> Run:
     """Continue from the last checkpoint, which any number of processes may have saved."""
     spec, settings = run.spec(), complete_settings(run)
-    sharded_class(spec.method, settings)
+    check_processes(spec.method, settings)
     dataset = run.dataset(data_dir) if run.data() else spec.load(data_dir)
     return _train(run, spec, dataset, settings, processes, display)
 

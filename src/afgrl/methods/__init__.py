@@ -6,7 +6,8 @@ import importlib
 import pkgutil
 from functools import cache
 
-from afgrl.errors import unknown
+from afgrl.config import Settings
+from afgrl.errors import UserError, unknown
 from afgrl.methods.base import Method, Size
 
 
@@ -30,4 +31,13 @@ def method_class(name: str) -> type[Method]:
     return available_methods()[name]
 
 
-__all__ = ["Method", "Size", "available_methods", "method_class"]
+def check_processes(name: str, settings: Settings) -> None:
+    """Raises ``UserError`` if several processes cannot train a method with these settings."""
+    cls = method_class(name)
+    if not cls.supports_processes:
+        able = " or ".join(name for name, one in available_methods().items() if one.supports_processes)
+        raise UserError(f"The method {name!r} runs in one process; several processes train {able} in batches.")
+    cls.check_processes(settings)
+
+
+__all__ = ["Method", "Size", "available_methods", "check_processes", "method_class"]

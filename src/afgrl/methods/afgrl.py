@@ -13,42 +13,33 @@ O(n·M·K·d·kmeans_iters) for k-means. Memory: O(n·(f + d + w)); afgrl.cost e
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.config import Settings
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.afgrl_settings import LARGE, AFGRLSettings
+from afgrl.methods.parts.batch_inputs import BatchInputs, svd_width
 from afgrl.methods.parts.positive_search import PositiveSearch, in_place
 from afgrl.methods.parts.positives import edge_keys, neighbor_mean
 from afgrl.methods.parts.spectral import HUGE, SpectralFeatures
 from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_update
-from afgrl.ops.collectives import Shards
 from afgrl.ops.pair_loss import Pull, batch_pair_loss, positive_pair_loss, pull_of
-from afgrl.ops.propagation import Propagated, propagate, row_table
-from afgrl.ops.propagation.adjacency import gcn_norm
-from afgrl.ops.propagation.columns import Adjacency, pagerank_average
-from afgrl.ops.sparse.batches import RowTable
+from afgrl.ops.propagation import Propagated, propagate
+from afgrl.ops.sparse.rows import own_rows
 from afgrl.ops.streams import SideStream
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors, rows_to_fit
 
 __all__ = ["LARGE", "AFGRLMethod", "AFGRLSettings"]
 
-SVD_WIDTH, HUGE_SVD_WIDTH = 1024, 256  # columns of the input "svd"
-SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
 CALIBRATION_ROWS = 16_384
 ROWS_AT_ONCE = 1 << 18  # of a huge graph, whose parts are joined and projected
-
-
-def svd_width(n_nodes: int) -> int:
-    """Columns of the input "svd", if the features have as many directions."""
-    return SVD_WIDTH if n_nodes <= HUGE else HUGE_SVD_WIDTH
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,23 +50,14 @@ class Inputs:
     edges: Tensor  # [e] int64, from positives.edge_keys
 
 
-@dataclass(frozen=True, eq=False)
-class BatchInputs:
-    """The graph as batches see it. Tables that depend on fitted projections are computed when first used."""
-
-    x: Tensor  # [n, f] dense or CSR
-    adjacency: Adjacency  # [n, n] CSR: S
-    edges: Tensor  # [e] int64, from positives.edge_keys
-    shards: Shards | None = None  # all tables have the rows of this process only
-    computed: dict[str, Any] = field(default_factory=dict)  # "trained_on": the projection is fitted to this graph
-
-
 class AFGRLMethod(Method):
     """An online encoder with a predictor, and a target encoder that is the EMA of the online encoder."""
 
     name = "afgrl"
     supports_batches = True
+    supports_processes = True
     capturable = True
+    row_state = ("pull",)
     settings_class = AFGRLSettings
     settings: AFGRLSettings
     projection: Tensor  # [columns of all parts of the embedding, n_components]
@@ -113,35 +95,39 @@ class AFGRLMethod(Method):
     def fused_optimizer(self) -> bool:
         return self.settings.in_batches
 
+    @classmethod
+    def check_processes(cls, settings: Settings) -> None:
+        values = settings.model_dump()
+        for setting, refused, instead in (
+            ("batch_size", 0, "set steps and a batch_size above 0, without epochs"),
+            ("positives", "clusters", "choose another rule"),
+            ("normalization", "batch", "choose frozen or none"),
+            ("patience", None, "set it to 0"),
+        ):
+            value = values[setting]
+            if value == refused or (refused is None and value):
+                raise UserError(
+                    f"Several processes cannot train with {setting}={value!r}; {instead}, or use one process."
+                )
+
     def prepare(self, graph: Graph) -> Inputs | BatchInputs:
         if not self.settings.in_batches:
             return Inputs(propagate(graph, self.settings.n_hops), edge_keys(graph))
-        adjacency = gcn_norm(graph)
-        inputs = BatchInputs(graph.x, adjacency, edge_keys(graph))
-        if self.settings.input != "svd":
-            n_hops = self.settings.n_hops if self.settings.input == "features" else None
-            inputs.computed["table"] = row_table(graph, adjacency, n_hops)
-        return inputs
+        shards, n_inputs = replace(self.shards, n=graph.n), svd_width(self.size.n_nodes)
+        return BatchInputs.of(graph, self.settings, shards, self.spectral, n_inputs, self.device)
 
     def initialize(self, inputs: Inputs | BatchInputs) -> None:
         if isinstance(inputs, Inputs):
             self._calibrate(inputs.propagated)
             return
-        if self.spectral is not None and self.settings.input == "svd":
-            inputs.computed["directions"] = self.spectral.fit_transform(inputs.x, inputs.adjacency, inputs.shards)
-        elif self.spectral is not None:
-            self.spectral.fit(inputs.x, inputs.adjacency, inputs.shards)
-        self.has_fixed_sizes = self._table(inputs).has_fixed_sizes
-        self._calibrate(self._calibration_sample(inputs))
-        inputs.computed["trained_on"] = True
+        inputs.fit()
+        self.has_fixed_sizes = inputs.table.has_fixed_sizes
+        rows = torch.linspace(0, inputs.shards.n - 1, min(inputs.shards.n, CALIBRATION_ROWS), device=self.device)
+        self._calibrate(Propagated(inputs.table.sample(rows.long()), inputs.adjacency))
 
     def _calibrate(self, sample: Propagated) -> None:
         calibrate(self.target, sample)
         calibrate(self.predictor, calibrate(self.encoder, sample))
-
-    def _calibration_sample(self, inputs: BatchInputs) -> Propagated:
-        table = self._table(inputs)
-        return Propagated(table.rows(calibration_rows(table.shape[0], table.device)), inputs.adjacency)
 
     def loss(self, inputs: Inputs | BatchInputs, rng: torch.Generator) -> Tensor:
         if isinstance(inputs, BatchInputs):
@@ -155,7 +141,7 @@ class AFGRLMethod(Method):
             t = self.target(inputs.propagated)
         if refresh:
             with side:
-                labels = self.search.cluster(t, rows)
+                labels = self.search.cluster(t, rows, self.shards)
         z = self.predictor(h)
         if refresh:
             self.search.run(h.detach(), t, inputs.edges, labels, side)
@@ -163,68 +149,42 @@ class AFGRLMethod(Method):
         return positive_pair_loss(z, t, self.search.matrix, over=self.settings.loss_over)
 
     def _batch_loss(self, inputs: BatchInputs, rng: torch.Generator) -> Tensor:
-        table = self._table(inputs)
         if self._is_due():
             self._refresh_pull(inputs, rng)
         assert self.pull is not None
-        n, size = table.shape[0], self.settings.batch_size
-        rows = torch.randint(n, (size,), generator=rng, device=table.device) if size < n else slice(None)
-        batch = table.rows(rows, self.settings.dropout, rng)
-        z = self.predictor(self.encoder(Propagated(batch, inputs.adjacency)))
-        return batch_pair_loss(z, self.pull.rows[rows], self.pull.offset)
+        batch = inputs.table.batch(self.settings.batch_size, self.settings.dropout, rng)
+        if batch.x.shape[0] == 0:  # other processes have all rows of the batch
+            return torch.zeros((), device=self.device, requires_grad=True)
+        z = self.predictor(self.encoder(Propagated(batch.x, inputs.adjacency)))
+        return batch_pair_loss(z, self.pull.rows[batch.rows], self.pull.offset, batch.n_rows)
 
     @torch.no_grad()
     def _refresh_pull(self, inputs: BatchInputs, rng: torch.Generator) -> None:
         """Search positives and recompute the targets, both for all nodes, in chunks of rows."""
-        side = SideStream(rng.device)
-        rows = self.search.initial_rows(inputs.x.shape[0], rng)
+        side, shards = SideStream(rng.device), inputs.shards
+        rows = self.search.initial_rows(shards.n, rng)
         t, h = self._encode_all(self.target, inputs), self._encode_all(self.encoder, inputs)
         with side:
-            labels = self.search.cluster(t, rows)
-        matrix = self.search.run(h, t, inputs.edges, labels, side)
-        new = pull_of(t, matrix, over=self.settings.loss_over)
+            labels = self.search.cluster(t, rows, shards)
+        pairs = self.search.find(h, t, inputs.edges, labels, side, shards)
+        new = pull_of(t, pairs.src, pairs.dst, pairs.is_positive, shards, over=self.settings.loss_over)
         if self.settings.neighbor_weight:
             new.rows.add_(2 * self.settings.neighbor_weight * neighbor_mean(t, inputs.adjacency))
             new.rows.div_(1 + self.settings.neighbor_weight)
         self.pull = Pull(*map(in_place, self.pull or (None, None), new))
 
     def _encode_all(self, encoder: Encoder, inputs: BatchInputs) -> Tensor:
-        table = self._table(inputs)
+        """Of the nodes of this process: [n_own, d]."""
+        table = inputs.table
         output = torch.empty(table.shape[0], self.settings.encoder_width, device=table.device)
         for rows in table.chunks(self.settings.encoder_width):
             output[rows] = encoder(Propagated(table.rows(rows), inputs.adjacency))
         return output
 
-    def _table(self, inputs: BatchInputs) -> RowTable:
-        if "table" not in inputs.computed:
-            directions = self._directions(inputs)
-            inputs.computed["table"] = RowTable.of(
-                F.normalize(directions[:, : svd_width(self.size.n_nodes)]).mul_(SVD_LENGTH)
-            )
-            if len(directions) > HUGE:  # the encoder's input has more columns than the embedding
-                inputs.computed["directions"] = directions[:, : self.settings.n_components].clone()
-        table: RowTable = inputs.computed["table"]
-        return table
-
-    def _directions(self, inputs: BatchInputs) -> Tensor:
-        assert self.spectral is not None
-        if "directions" not in inputs.computed:
-            inputs.computed["directions"] = self.spectral(inputs.x, inputs.adjacency)
-        directions: Tensor = inputs.computed["directions"]
-        return directions
-
-    def _untrained(self, inputs: BatchInputs) -> list[Tensor]:
-        """The parts of the embedding that need no training, with unit rows: [n, d] each."""
-        if "untrained" not in inputs.computed:
-            v = F.normalize(self._directions(inputs)[:, : self.settings.n_components])
-            parts = [v] if self.settings.skip == "svd" else [v, F.normalize(pagerank_average(v, inputs.adjacency))]
-            inputs.computed["untrained"] = parts
-        untrained: list[Tensor] = inputs.computed["untrained"]
-        return untrained
-
     def _is_due(self) -> bool:
         """Whether the next step refreshes the positives."""
-        return self.search.pairs is None or self.age >= self.settings.refresh_every
+        found = self.pull if self.settings.in_batches else self.search.pairs
+        return found is None or self.age >= self.settings.refresh_every
 
     def capture_key(self) -> str | None:
         settings = self.settings
@@ -251,7 +211,7 @@ class AFGRLMethod(Method):
         h = self._encode_all(self.encoder, inputs)
         if self.settings.skip == "none":
             return h
-        untrained = self._untrained(inputs)
+        untrained, shards = inputs.untrained, inputs.shards
 
         def joined(rows: slice) -> Tensor:
             trained = len(untrained) ** 0.5 * F.normalize(h[rows])  # counts as much as all untrained parts together
@@ -259,8 +219,10 @@ class AFGRLMethod(Method):
 
         parts = joined if len(h) > HUGE else joined(slice(None)).__getitem__
         # Other graphs are embedded with the projection of the training graph, unless that was never embedded.
-        if "trained_on" in inputs.computed or not self.projection.any():
-            self.projection.copy_(leading_eigenvectors(self._gram(parts, len(h)), len(self.projection.T)))
+        if inputs.is_fitted or not self.projection.any():
+            sample = parts(shards.part_of(rows_to_fit(shards.n)))
+            gram = gram_matrix(sample.split(CALIBRATION_ROWS), shards)
+            self.projection.copy_(leading_eigenvectors(gram, len(self.projection.T)))
         if len(h) <= HUGE:
             return parts(slice(None)) @ self.projection
         vectors = h.new_empty(len(h), len(self.projection.T))
@@ -269,31 +231,23 @@ class AFGRLMethod(Method):
             vectors[rows] = parts(rows) @ self.projection
         return vectors
 
-    def _gram(self, parts: Callable[[slice], Tensor], n: int) -> Tensor:
-        """Of the rows from which the projection is fitted; ``parts`` returns rows of n."""
-        return gram_matrix(parts(rows_to_fit(n)).split(CALIBRATION_ROWS))
-
     @torch.no_grad()
     def sample(self, inputs: Inputs | BatchInputs, rows: Tensor) -> Tensor:
         if isinstance(inputs, Inputs):
             return super().sample(inputs, rows)
-        h: Tensor = self.encoder(Propagated(self._table(inputs).rows(rows), inputs.adjacency))
+        h: Tensor = self.encoder(Propagated(inputs.table.sample(rows), inputs.adjacency))
         return h
 
     def diagnostics(self) -> dict[str, float]:
         return self.search.diagnostics()
 
     def get_extra_state(self) -> dict[str, Any]:
-        pull = None if self.pull is None or self._is_due() else tuple(self.pull)  # a refresh would replace it
-        with_pairs = not (self.settings.in_batches and self._is_due())
-        return {**self.search.state(with_pairs=with_pairs), "pull": pull, "age": self.age}
+        rows, offset = (None, None) if self.pull is None or self._is_due() else self.pull  # a refresh would replace it
+        return {**self.search.state(), "pull": rows, "offset": offset, "age": self.age}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.search.restore(state)
-        self.age = state["age"]
-        self.pull = None if state["pull"] is None else Pull(*state["pull"])
-
-
-def calibration_rows(n: int, device: torch.device) -> Tensor:
-    """Evenly spaced rows, from which the frozen norms compute their statistics."""
-    return torch.linspace(0, n - 1, min(n, CALIBRATION_ROWS), device=device).long()
+        self.age, rows = int(state["age"]), state.get("pull")
+        if rows is not None and len(rows) != self.shards.n_own:  # saved by one process
+            rows = own_rows(rows, self.shards)
+        self.pull = None if rows is None else Pull(rows, state["offset"])

@@ -13,6 +13,7 @@ from afgrl.config import Settings
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.nn import Progress
+from afgrl.ops.collectives import Shards
 
 
 class Size(NamedTuple):
@@ -38,13 +39,17 @@ class Method(nn.Module, ABC):
     needs_labels: ClassVar[bool] = False  # True: it learns from the labels passed to ``attach_labels``
     inductive: ClassVar[bool] = True  # False: it embeds only the nodes of the graph it was trained on
     supports_batches: ClassVar[bool] = False  # True: batch_size and steps, or batch_size=0 and epochs for full batches
+    supports_processes: ClassVar[bool] = False  # True: several processes can train it, each with some rows of the graph
     capturable: ClassVar[bool] = False  # True: a training step can be captured in a CUDA graph
     decoupled_decay: ClassVar[bool] = True  # AdamW; False: Adam with L2 regularization
+    # Keys of the extra state whose tensors have a row for each node of a process; the rest is the same everywhere.
+    row_state: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, settings: Any, size: Size, rng: torch.Generator) -> None:
         """Draws the initial parameters from the CPU generator ``rng``, so that they are the same on every device."""
         super().__init__()
         self.settings, self.size = settings, size
+        self.shards = Shards(size.n_nodes)  # the rows of this process: all, unless torchrun started it
         self.register_buffer("_device_marker", torch.empty(0), persistent=False)
 
     @property
@@ -57,25 +62,33 @@ class Method(nn.Module, ABC):
         """The device of the method, also of one without parameters."""
         return self._device_marker.device
 
+    @classmethod
+    def check_processes(cls, settings: Any) -> None:
+        """Raises ``UserError`` for settings that several processes cannot train with."""
+
     @abstractmethod
     def prepare(self, graph: Graph) -> Any:
-        """Everything that can be computed from the graph once, before training or embedding."""
+        """Everything that can be computed from the graph once, before training or embedding.
+
+        The graph is on the device of the method; with several processes it is on the host, and each moves its rows.
+        """
 
     def initialize(self, inputs: Any) -> None:
         """Called once, before the first step of a new training run."""
 
     @abstractmethod
     def loss(self, inputs: Any, rng: torch.Generator) -> Tensor:
-        """The loss of one step; ``rng`` is on the device of the inputs."""
+        """The loss of one step; ``rng`` is on the device of the inputs.
 
-    def reduced(self, loss: Tensor) -> Tensor:
-        """Called between the backward pass and the optimizer step. With several processes, it adds up the gradients
-        and the losses of all of them."""
-        return loss
+        With several processes, the part that the rows of this one contribute: the parts and their gradients are added.
+        """
 
     @abstractmethod
     def encode(self, inputs: Any) -> Tensor:
-        """The vectors of all nodes of prepared inputs, [n, d] float32; called in eval mode, without gradients."""
+        """The vectors of all nodes of prepared inputs, [n, d] float32; called in eval mode, without gradients.
+
+        With several processes, of the nodes of this one.
+        """
 
     def capture_key(self) -> str | None:
         """Which captured CUDA graph can replay the next step; None if the step must run eagerly.

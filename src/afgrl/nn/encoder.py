@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from afgrl.nn.layers import FrozenBatchNorm, Normalization, norm_layer, padded_matmul, weight_matrix
 from afgrl.ops.bn_prelu import FrozenNorm, fused_bn_prelu
 from afgrl.ops.propagation import Propagated
-from afgrl.ops.sparse.batches import SparseRows
+from afgrl.ops.sparse.batches import SampledRows, SparseRows
 from afgrl.ops.sparse.cpu import FactoredTable
 
 
@@ -29,7 +29,7 @@ class Encoder(nn.Module):
         self.activations = nn.ModuleList(nn.PReLU() for _ in pairs)
 
     def forward(self, inputs: Propagated) -> Tensor:
-        h: Tensor | FactoredTable | SparseRows = inputs.x
+        h: Tensor | FactoredTable | SparseRows | SampledRows = inputs.x
         for depth, (weight, bias, norm, activation) in enumerate(
             zip(self.weights, self.biases, self.norms, self.activations, strict=True)
         ):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.ops.sparse.batches import SparseRows
+from afgrl.ops.sparse.batches import SampledRows, SparseRows
 from afgrl.ops.sparse.cpu import FactoredTable
 
 Normalization = Literal["frozen", "batch", "none"]
@@ -27,7 +27,7 @@ def dropout(h: Tensor, rate: float, rng: torch.Generator) -> Tensor:
     return h * (torch.rand(h.shape, generator=rng, device=h.device) >= rate) / (1 - rate)
 
 
-def padded_matmul(x: Tensor | FactoredTable | SparseRows, weight: Tensor) -> Tensor:
+def padded_matmul(x: Tensor | FactoredTable | SparseRows | SampledRows, weight: Tensor) -> Tensor:
     """``x @ weight``; ``x`` may have zero columns at the end, which inputs on a GPU are padded with."""
     missing = x.shape[1] - weight.shape[0]
     return x @ (F.pad(weight, (0, 0, 0, missing)) if missing else weight)

@@ -11,12 +11,13 @@ from torch.nn import functional as F
 
 from afgrl.errors import UserError
 from afgrl.methods import Method
-from afgrl.methods.afgrl import SVD_LENGTH, AFGRLMethod
+from afgrl.methods.afgrl import AFGRLMethod
 from afgrl.methods.bgrl import BGRLMethod
 from afgrl.methods.dgi import DGIMethod
 from afgrl.methods.gca import GCAMethod
 from afgrl.methods.gmi import GMIMethod
 from afgrl.methods.grace import GRACEMethod
+from afgrl.methods.parts.batch_inputs import SVD_LENGTH
 from afgrl.methods.parts.spectral import SpectralFeatures
 from afgrl.methods.random import RandomMethod
 from afgrl.nn import GCN, Encoder

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from afgrl.methods.base import Method
+from afgrl.ops.collectives import sum_gradients
 
 Step = Callable[[], Tensor]  # makes one step and returns its loss
 EAGER_STEPS = 2  # before each capture: they compile kernels and let libraries allocate their workspaces
@@ -25,7 +26,7 @@ def eager_step(method: Method, optimizer: torch.optim.Optimizer, rng: torch.Gene
         loss = method.loss(inputs, rng)
         optimizer.zero_grad()
         loss.backward()
-        loss = method.reduced(loss)
+        loss = sum_gradients(loss, method.parameters(), method.shards)
         optimizer.step()
     return loss.detach()
 

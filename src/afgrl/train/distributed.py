@@ -30,7 +30,7 @@ class Processes:
         return self.rank == 0
 
     def shards(self, n: int) -> Shards:
-        return Shards(n, self.rank, self.size)
+        return Shards(n, self.rank, self.size, distributed=True)
 
     def from_first(self, value: Any) -> Any:
         """The value of process 0, in all processes; exceptions are raised in all of them."""

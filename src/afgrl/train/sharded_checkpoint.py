@@ -18,12 +18,13 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta, TensorStorageMetadata
+from torch.distributed.tensor import DTensor, Shard, init_device_mesh
 
 from afgrl.ops.collectives import Shards
 from afgrl.train.state import TrainState
 
 CONTENTS = ".metadata"  # a folder without it is not complete
-PULL = "extra.pull.rows"  # [n, d], the one tensor whose rows are spread over the processes
+ROWS = "rows."  # prefix of tensors [n, d] whose rows are spread over the processes
 NUMBERS = {"step": torch.int64, "last": torch.int64, "seconds": torch.float64}
 # What the table of contents consists of, by module.
 ALLOWED = {
@@ -44,21 +45,21 @@ def save_shards(folder: Path, state: TrainState, shards: Shards) -> None:
 
 
 def load_shards(folder: Path, device: torch.device, shards: Shards | None) -> dict[str, Any]:
-    """A checkpoint for ``TrainState.restore``, in all processes or, without ``shards``, in a single one. That one
-    searches positives again, since it needs the pairs, which are not stored."""
+    """A checkpoint for ``TrainState.restore``, in all processes with their rows or, without ``shards``, in a single
+    one."""
     reader = _Reader(folder)
     tensors: dict[str, Tensor] = {}
     for name, entry in reader.read_metadata().state_dict_metadata.items():
         assert isinstance(entry, TensorStorageMetadata)
-        if name != PULL:
-            tensors[name] = torch.empty(entry.size, dtype=entry.properties.dtype)
-        elif shards is not None:
+        if name.startswith(ROWS) and shards is not None:
             own = torch.empty(shards.n_own, entry.size[1], dtype=entry.properties.dtype)
             tensors[name] = _spread(own, shards)
+        else:
+            tensors[name] = torch.empty(entry.size, dtype=entry.properties.dtype)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # as intended in a single process
         dcp.load(tensors, storage_reader=_Reader(folder), no_dist=shards is None)
-    local = {name: value.to_local() if name == PULL else value for name, value in tensors.items()}  # type: ignore[attr-defined]
+    local = {name: value.to_local() if isinstance(value, DTensor) else value for name, value in tensors.items()}
     return _checkpoint({name: value.to(device) for name, value in local.items()})
 
 
@@ -66,45 +67,38 @@ def _tensors(state: TrainState, shards: Shards) -> dict[str, Tensor]:
     """All of a checkpoint as tensors on the host, by one name each."""
     checkpoint = state.to_checkpoint()
     method = dict(checkpoint["method"])
-    extra = method.pop("_extra_state")
+    extra = {name: value for name, value in method.pop("_extra_state", {}).items() if value is not None}
+    rows = {name: extra.pop(name) for name in state.method.row_state if name in extra}
     tensors = {name: torch.tensor(checkpoint[name], dtype=dtype) for name, dtype in NUMBERS.items()}
     tensors |= {name: checkpoint[name] for name in ("lowest", "waited", "rng")}
     tensors |= {f"method.{name}": value for name, value in method.items()}
+    tensors |= {f"extra.{name}": torch.as_tensor(value) for name, value in extra.items()}
     for number, values in checkpoint["optimizer"]["state"].items():
         tensors |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
-    tensors["extra.age"] = torch.tensor(extra["age"])
-    tensors |= {f"extra.{name}": extra[name] for name in ("centers", "counts") if extra[name] is not None}
     tensors = {name: value.detach().cpu() for name, value in tensors.items()}
-    if extra["pull"] is not None:
-        rows, offset = (part.cpu() for part in extra["pull"])
-        tensors |= {PULL: _spread(rows, shards), "extra.pull.offset": offset}
-    return tensors
+    return tensors | {f"{ROWS}{name}": _spread(value.cpu(), shards) for name, value in rows.items()}
 
 
 def _checkpoint(tensors: dict[str, Tensor]) -> dict[str, Any]:
     """The opposite of ``_tensors``."""
     checkpoint: dict[str, Any] = {name: tensors[name].item() for name in NUMBERS}
     checkpoint |= {name: tensors[name] for name in ("lowest", "waited", "rng")}
-    method: dict[str, Any] = {
-        name.removeprefix("method."): value for name, value in tensors.items() if name.startswith("method.")
-    }
-    pull = (tensors[PULL], tensors["extra.pull.offset"]) if PULL in tensors else None
-    method["_extra_state"] = {
-        "age": int(tensors["extra.age"]), "pull": pull, "pairs": None, "nodes": 0,
-        "centers": tensors.get("extra.centers"), "counts": tensors.get("extra.counts"),
-    }  # fmt: skip
+    method: dict[str, Any] = _named("method.", tensors)
+    if extra := _named("extra.", tensors) | _named(ROWS, tensors):
+        method["_extra_state"] = extra
     moments: dict[int, dict[str, Tensor]] = {}
-    for name, value in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, moment = name.split(".")
-            moments.setdefault(int(number), {})[moment] = value
+    for name, value in _named("optimizer.", tensors).items():
+        number, moment = name.split(".")
+        moments.setdefault(int(number), {})[moment] = value
     return checkpoint | {"method": method, "optimizer": {"state": moments}}
+
+
+def _named(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _spread(own: Tensor, shards: Shards) -> Tensor:
     """The rows of this process as part of a table of all processes, which PyTorch can store and divide differently."""
-    from torch.distributed.tensor import DTensor, Shard, init_device_mesh
-
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     shape = torch.Size((shards.n, own.shape[1]))
     return DTensor.from_local(own, mesh, [Shard(0)], run_check=False, shape=shape, stride=(own.shape[1], 1))

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from afgrl.config import Settings
 from afgrl.graph import Graph
-from afgrl.methods import method_class
+from afgrl.methods import check_processes, method_class
 from afgrl.methods.base import Method, Size
-from afgrl.methods.sharded import sharded_class
 from afgrl.ops.collectives import Shards
 from afgrl.ops.optim import Adam
 
@@ -66,12 +65,11 @@ def initial_state(
     With ``shards``, the state of one of several processes, whose inputs are the rows it owns.
     """
     parameter_rng, size = torch.Generator().manual_seed(settings.seed), Size(graph.n, graph.n_features)
-    if shards is None:
-        model = method_class(method)(settings, size, parameter_rng).to(device)
-        inputs = model.prepare(graph.to(device))
-    else:
-        model = sharded_class(method, settings)(settings, size, parameter_rng, shards).to(device)
-        inputs = model.prepare(graph)  # moves only its own rows
+    model = method_class(method)(settings, size, parameter_rng).to(device)
+    if shards is not None:
+        check_processes(method, settings)
+        model.shards = shards
+    inputs = model.prepare(graph if model.shards.distributed else graph.to(device))
     model.initialize(inputs)
     learned: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     learned = learned or [torch.empty(0, device=device)]  # an optimizer needs a tensor even if nothing is learned

@@ -11,6 +11,7 @@ from torch import Tensor
 from afgrl.methods.parts.afgrl_settings import AFGRLSettings
 from afgrl.methods.parts.positives import Pairs, candidate_pairs, filter_pairs, same_cluster_pairs
 from afgrl.methods.parts.spectral import HUGE
+from afgrl.ops.collectives import Shards
 from afgrl.ops.kmeans import random_rows, run_kmeans
 from afgrl.ops.knn.clusters import Clustering, fine_partition, in_leading_directions
 from afgrl.ops.pair_filter import GLOBAL, LOCAL
@@ -25,14 +26,18 @@ Stored = TypeVar("Stored", Tensor, SparseMatrix)
 
 
 class PositiveSearch:
-    """What the last search found stays in the same memory, where a captured CUDA graph reads it."""
+    """K-means, the search and the filter for the nodes of a process.
+
+    In full batches, what the last search found stays in the same memory, where a captured CUDA graph reads it. In
+    batches it is needed until the pull of the targets is computed.
+    """
 
     def __init__(self, settings: AFGRLSettings) -> None:
         self.settings = settings
-        self.pairs: Pairs | None = None  # candidates and positives
-        self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss
         self.centers: Tensor | None = None  # [m, k, d]
-        self.counts: Tensor | None = None  # in batches: from ``count_pairs``, once they were asked for
+        self.pairs: Pairs | None = None  # in full batches: candidates and positives
+        self.matrix: SparseMatrix | None = None  # the same pairs in the format of the loss
+        self.counts: Tensor | None = None  # in batches: from ``count_pairs``, of all processes
 
     def initial_rows(self, n: int, rng: torch.Generator) -> Tensor | None:
         """Random rows of those of k-means as its initial centers: [m, k]; None if it is warm-started or not run."""
@@ -43,42 +48,47 @@ class PositiveSearch:
         n_rows = len(range(n)[kmeans_rows(n, settings)])
         return random_rows(n_rows, min(settings.n_clusters, n), settings.n_restarts, rng)
 
-    def cluster(self, t: Tensor, rows: Tensor | None) -> Tensor | None:
-        """The cluster of each node in each k-means run: [m, n]; None if the rule for positives needs no clusters."""
-        settings = self.settings
+    def cluster(self, t: Tensor, rows: Tensor | None, shards: Shards) -> Tensor | None:
+        """The cluster of each node of all processes in each k-means run: [m, n]; None if the rule for positives needs
+        no clusters."""
+        settings, k = self.settings, min(self.settings.n_clusters, shards.n)
         if not settings.needs_clusters:
             return None
-        n, m, precision = t.shape[0], settings.n_restarts, settings.precision
-        k, sample = min(settings.n_clusters, n), kmeans_rows(n, settings)
-        centers = self.centers if rows is None else None
         result = run_kmeans(
-            t[sample], k, unit=True, n_restarts=m, n_iters=settings.kmeans_iters, rows=rows, centers=centers,
-            precision=precision,
+            t, k, unit=True, n_restarts=settings.n_restarts, n_iters=settings.kmeans_iters, rows=rows,
+            centers=self.centers if rows is None else None, precision=settings.precision,
+            sample=kmeans_rows(shards.n, settings), shards=shards,
         )  # fmt: skip
         self.centers = in_place(self.centers, result.centers)
-        if sample.step > 1:
-            result = run_kmeans(t, k, unit=True, n_restarts=m, n_iters=0, centers=self.centers, precision=precision)
-        return result.labels
+        return shards.gather_labels(result.labels, k)
+
+    def find(
+        self, h: Tensor, t: Tensor, edges: Tensor, labels: Tensor | None, side: SideStream, shards: Shards
+    ) -> Pairs:
+        """In batches: the candidates of the nodes of this process, and which of them are positives.
+
+        ``labels`` comes from ``cluster``, which may still run on ``side``.
+        """
+        settings = self.settings
+        if labels is not None and settings.positives == "clusters":
+            side.join()
+            pairs = same_cluster_pairs(labels, settings.include_self)
+        else:
+            src, dst = self._candidates(h, t, labels, side, shards)
+            side.join()
+            pairs = filter_pairs(src, dst, shards.n, edges, labels, settings.positives)
+        self.counts = shards.sum(count_pairs(pairs))
+        return pairs
 
     def run(self, h: Tensor, t: Tensor, edges: Tensor, labels: Tensor | None, side: SideStream) -> SparseMatrix:
-        """The positive pairs of all nodes. ``labels`` comes from ``cluster``, which may still run on ``side``."""
+        """In full batches: the same, in the format of the loss."""
         settings, n = self.settings, h.shape[0]
-        self.counts = None
         if labels is not None and settings.positives == "clusters":
             side.join()
             self.pairs = same_cluster_pairs(labels, settings.include_self)
             self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, n)
             return self.matrix
-        clustering = None
-        if labels is not None and self.centers is not None and settings.searches_clusters(n, h.device):
-            side.join()
-            clustering = Clustering(labels[0], self.centers[0])
-            if settings.in_batches:
-                h, t, centers = in_leading_directions(h, t, clustering.centers)
-                clustering = Clustering(labels[0], centers)
-            if n > HUGE:
-                clustering = fine_partition(t)
-        src, dst = candidate_pairs(h, t, settings.n_neighbors, settings.include_self, settings.precision, clustering)
+        src, dst = self._candidates(h, t, labels, side, Shards(n))
         self.matrix = in_place(self.matrix, pair_matrix(src, dst, n))  # sorts while k-means still runs on its stream
         side.join()
         pairs = filter_pairs(src, dst, n, edges, labels, settings.positives)
@@ -89,36 +99,48 @@ class PositiveSearch:
         )
         return self.matrix
 
+    def _candidates(
+        self, h: Tensor, t: Tensor, labels: Tensor | None, side: SideStream, shards: Shards
+    ) -> tuple[Tensor, Tensor]:
+        settings, clustering = self.settings, None
+        if labels is not None and self.centers is not None and settings.searches_clusters(shards.n, h.device):
+            side.join()
+            clustering = Clustering(labels[0], self.centers[0])
+            if settings.in_batches:
+                h, t, centers = in_leading_directions(h, t, clustering.centers, shards)
+                clustering = Clustering(labels[0], centers)
+            if shards.n > HUGE:
+                clustering = fine_partition(t, shards)
+        n_neighbors, include_self = settings.n_neighbors, settings.include_self
+        return candidate_pairs(h, t, n_neighbors, include_self, settings.precision, clustering, shards)
+
     def diagnostics(self) -> dict[str, float]:
         """The number of positives, and the shares of local and of global ones among those that are other nodes."""
-        if self.pairs is None:
-            return {}
-        counts = count_pairs(self.pairs.compact()) if self.counts is None else self.counts
-        if self.settings.in_batches:  # a captured search of full batches replaces the pairs without this object
-            self.counts = counts
-        return describe_pairs(counts)
+        # A captured search of full batches replaces the pairs without this object.
+        counts = self.counts if self.pairs is None else count_pairs(self.pairs)
+        return {} if counts is None else describe_pairs(counts)
 
-    def state(self, *, with_pairs: bool = True) -> dict[str, Any]:
-        """What a checkpoint stores; the pairs are not needed if the next step searches them again."""
-        pairs = None
-        if self.pairs is not None and with_pairs:
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint stores."""
+        pairs, n_nodes = None, 0
+        if self.pairs is not None and self.matrix is not None:
             pairs = {field.name: getattr(self.pairs, field.name) for field in fields(Pairs)}
-        nodes = 0 if self.matrix is None else self.matrix.shape[0]
-        return {"pairs": pairs, "nodes": nodes, "centers": self.centers}
+            n_nodes = self.matrix.shape[0]
+        return {"pairs": pairs, "nodes": n_nodes, "centers": self.centers, "counts": self.counts}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.centers, self.counts = state["centers"], None
+        self.centers, self.counts = state.get("centers"), state.get("counts")
         self.pairs = self.matrix = None
-        if state["pairs"] is not None:
+        if state.get("pairs") is not None:
             self.pairs = Pairs(**state["pairs"])
             self.matrix = pair_matrix(self.pairs.src, self.pairs.dst, state["nodes"], self.pairs.is_positive)
 
 
 def count_pairs(pairs: Pairs) -> Tensor:
     """The number of positives, of those that are other nodes, and of local and of global ones among these: [4]."""
-    kind = pairs.kind[pairs.src != pairs.dst]
-    counts = (len(pairs.src), len(kind), int((kind & LOCAL > 0).sum()), int((kind & GLOBAL > 0).sum()))
-    return torch.tensor(counts, dtype=torch.int64, device=kind.device)
+    others = pairs.is_positive & (pairs.src != pairs.dst)
+    kinds = (others & (pairs.kind & kind > 0) for kind in (LOCAL, GLOBAL))
+    return torch.stack([counted.sum() for counted in (pairs.is_positive, others, *kinds)])
 
 
 def describe_pairs(counts: Tensor) -> dict[str, float]:

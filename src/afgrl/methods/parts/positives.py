@@ -14,10 +14,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.graph import Graph
+from afgrl.ops.collectives import Shards
 from afgrl.ops.dispatch import Precision
 from afgrl.ops.knn import Diagonal, nearest_neighbors
 from afgrl.ops.knn.clusters import Clustering, nearest_in_clusters
 from afgrl.ops.pair_filter import GLOBAL, LOCAL, pair_kinds
+from afgrl.ops.propagation.adjacency import Adjacency, diagonal
 from afgrl.ops.propagation.columns import hops
 
 Rule = Literal["knn", "knn+adj", "knn+clusters", "clusters", "all"]
@@ -43,33 +45,41 @@ class Pairs:
         return Pairs(*(part[self.is_positive] for part in (self.src, self.dst, self.kind, self.is_positive)))
 
 
-def edge_keys(graph: Graph) -> Tensor:
-    """Each edge as one number ``source · n + target``, ascending: [e] int64, for ``filter_pairs``."""
-    return graph.edge_index[0] * graph.n + graph.edge_index[1]
+def edge_keys(graph: Graph, shards: Shards | None = None) -> Tensor:
+    """Each edge as one number ``source · n + target``, ascending: [e] int64, for ``filter_pairs``; with several
+    processes, the edges that begin at the nodes of this one."""
+    source, target = graph.edge_index
+    if shards is not None and shards.distributed:
+        ends = torch.tensor([shards.begin, shards.end], device=source.device)
+        here = slice(*torch.searchsorted(source, ends).tolist())  # edges are sorted by their source
+        source, target = source[here], target[here]
+    return source * graph.n + target
 
 
 def candidate_pairs(
     h: Tensor, t: Tensor, n_neighbors: int, include_self: bool, precision: Precision = "float32",
-    clustering: Clustering | None = None,
+    clustering: Clustering | None = None, shards: Shards | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """B_i, the target vectors ``t`` nearest to each online vector ``h_i`` by cosine, as ``src`` and ``dst``, both [p].
 
     Each node has ``n_neighbors`` candidates, nearest first, or fewer if the graph is smaller. With ``include_self``
     each node is its own first candidate; otherwise it is never its own. ``precision`` applies to the similarities on a
-    GPU. With ``clustering`` the search is approximate: it covers the nearest clusters only.
+    GPU. With ``clustering`` the search is approximate: it covers the nearest clusters only. With several processes,
+    vectors and pairs are those of the nodes of this one.
     """
-    n = h.shape[0]
-    k = min(n_neighbors, n if include_self else n - 1)
+    shards = shards or Shards(h.shape[0])
+    k = min(n_neighbors, shards.n if include_self else shards.n - 1)
     if k == 0:
         empty = torch.empty(0, dtype=torch.int64, device=h.device)
         return empty, empty
-    diagonal: Diagonal = "first" if include_self else "drop"
+    itself: Diagonal = "first" if include_self else "drop"
     if clustering is not None:
         labels, centers, probes = clustering
-        nearest = nearest_in_clusters(h, t, k, labels, centers, diagonal=diagonal, probes=probes)
+        nearest = nearest_in_clusters(h, t, k, labels, centers, diagonal=itself, probes=probes, shards=shards)
     else:
-        nearest = nearest_neighbors(h, t, k, diagonal=diagonal, precision=precision)
-    return torch.arange(n, device=h.device).repeat_interleave(k), nearest.index.flatten()
+        nearest = nearest_neighbors(h, t, k, diagonal=itself, precision=precision, shards=shards)
+    nodes = torch.arange(shards.begin, shards.end, device=h.device)
+    return nodes.repeat_interleave(k), nearest.index.flatten()
 
 
 def filter_pairs(src: Tensor, dst: Tensor, n: int, edges: Tensor, clusters: Tensor | None, rule: Rule) -> Pairs:
@@ -100,13 +110,11 @@ def same_cluster_pairs(clusters: Tensor, include_self: bool) -> Pairs:
     return Pairs(src, dst, kind, torch.ones_like(kind, dtype=torch.bool))
 
 
-def neighbor_mean(t: Tensor, adjacency: Tensor) -> Tensor:
+def neighbor_mean(t: Tensor, adjacency: Adjacency) -> Tensor:
     """The direction of the mean of ``u(t_j)`` over the node itself and its neighbors j: unit rows, [n, d].
 
     S = D^-1/2 (A + I) D^-1/2, so ``S D^1/2`` is A + I with scaled rows, and D is one over S's diagonal.
     """
-    column = adjacency.col_indices()
-    row = torch.repeat_interleave(adjacency.crow_indices().diff(), output_size=len(column))
-    scale = adjacency.values()[row == column].rsqrt().unsqueeze(1)  # [n, 1], as every node has a self-loop
+    scale = diagonal(adjacency).rsqrt().unsqueeze(1)
     (total,) = hops(scale * F.normalize(t), adjacency, 1)
     return F.normalize(total)

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from afgrl.ops.collectives import Shards
-from afgrl.ops.propagation.columns import Adjacency, hops
+from afgrl.ops.propagation.adjacency import Adjacency
+from afgrl.ops.propagation.columns import hops
 from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.layout import prepared_features
 from afgrl.ops.sparse.rows import unit_rows
@@ -50,8 +51,8 @@ class SpectralFeatures(nn.Module):
         return self.rotation.shape[1]
 
     def fit(self, x: Tensor, adjacency: Adjacency, shards: Shards | None = None) -> None:
-        """From the features [n, f], dense or CSR, and the normalized adjacency S, CSR; both with the rows of this
-        process only if there are ``shards``."""
+        """From the features [n, f], dense or CSR, and the normalized adjacency S; both have the rows of this process if
+        there are several."""
         self._fit(x, adjacency, shards)
 
     def fit_transform(self, x: Tensor, adjacency: Adjacency, shards: Shards | None = None) -> Tensor:
@@ -63,11 +64,11 @@ class SpectralFeatures(nn.Module):
         return self._rotate(self._blocks(x, adjacency))
 
     def _fit(self, x: Tensor, adjacency: Adjacency, shards: Shards | None) -> list[Tensor]:
+        shards = shards or Shards(x.shape[0])
         if self.basis.numel():
             self.basis.copy_(feature_basis(unit_rows(prepared_features(x)), self.basis.shape[1], shards))
         blocks = self._blocks(x, adjacency)
-        n = x.shape[0] if shards is None else shards.n
-        sample = rows_to_fit(n) if shards is None else shards.part_of(rows_to_fit(n))
+        sample = shards.part_of(rows_to_fit(shards.n))
         rows = [block[sample].split(CHUNK_ROWS) for block in blocks]
         gram = gram_matrix((torch.cat(parts, 1) for parts in zip(*rows, strict=True)), shards)
         self.rotation.copy_(leading_eigenvectors(gram, self.width))

@@ -3,13 +3,17 @@
 All of them are PyTorch's own (``torch.distributed``: NCCL on GPUs, Gloo on CPUs). A sum adds the parts of the processes
 in the order of their ranks, so that the same number of processes gives the same bits; ``all_reduce`` promises no order.
 With one process every function returns its argument, and ``torch.distributed`` is not needed.
+
+Operations dispatch by ``Shards.distributed``: whether their tables have the rows of one of several processes. That is
+so also for a single process that torchrun started, which computes what any number of processes would. A process without
+torchrun takes the versions that are fastest on its device.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +35,10 @@ class Shards:
     n: int
     rank: int = 0
     size: int = 1  # number of processes
+    distributed: bool = False  # whether torchrun started them
+
+    def __post_init__(self) -> None:
+        assert self.distributed or self.size == 1, "several processes are distributed"
 
     @property
     def rows_each(self) -> int:
@@ -79,7 +87,7 @@ class Shards:
         for other in others:
             total = total + other
         _count("sum", 2 * (self.size - 1) * _bytes(total))
-        dist.all_gather_into_tensor(padded, total.contiguous())
+        _all_gather(padded, total.contiguous())
         return padded[: flat.numel()].view(part.shape)
 
     def any(self, flag: bool, device: torch.device) -> bool:
@@ -93,9 +101,22 @@ class Shards:
         padded = own.new_zeros(self.rows_each, *own.shape[1:])
         padded[: self.n_own] = own
         rows = padded.new_empty(self.size * self.rows_each, *own.shape[1:])
-        dist.all_gather_into_tensor(rows, padded)
+        _all_gather(rows, padded)
         _count("gather", (self.size - 1) * _bytes(padded))
         return rows[: self.n]
+
+    def gather_labels(self, own: Tensor, n_labels: int) -> Tensor:
+        """The labels below ``n_labels`` of all rows, from those here: [m, n_own] becomes [m, n]; as small integers if
+        they are sent."""
+        if not self.distributed:
+            return own
+        small = own.to(torch.uint8 if n_labels <= 256 else torch.int32)
+        return self.gather(small.T.contiguous()).T.contiguous()
+
+    def take(self, own: Tensor, rows: Tensor) -> Tensor:
+        """The rows with these numbers, in every process, from the rows here: [n_own, d] becomes [rows, d]."""
+        here = self.owns(rows)
+        return self.joined(own[rows[here] - self.begin], here)
 
     def joined(self, part: Tensor, is_here: Tensor) -> Tensor:
         """Some rows of all processes, in the same order everywhere; ``part`` are those for which ``is_here``."""
@@ -153,6 +174,27 @@ class Shards:
             for request in requests:
                 request.wait()
             block = incoming
+
+
+ONE_PROCESS = Shards(0)  # for operations on tables whose number of rows does not matter
+
+
+def sum_gradients(loss: Tensor, parameters: Iterable[Tensor], shards: Shards) -> Tensor:
+    """The loss of all processes from their parts of it; the gradients of the parameters become those of that loss."""
+    if not shards.distributed:
+        return loss
+    learned = [parameter for parameter in parameters if parameter.requires_grad]
+    parts = [torch.zeros_like(one) if one.grad is None else one.grad for one in learned]
+    total = shards.sum(torch.cat([*(part.flatten() for part in parts), loss.detach().view(1)]))
+    *gradients, value = total.split([*(part.numel() for part in parts), 1])
+    for parameter, gradient in zip(learned, gradients, strict=True):
+        parameter.grad = gradient.view(parameter.shape)
+    return value[0]
+
+
+def _all_gather(rows: Tensor, own: Tensor) -> None:
+    gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # the name before torch 2.13
+    gather(rows, own)
 
 
 def _bytes(part: Tensor) -> int:

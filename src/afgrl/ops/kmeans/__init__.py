@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
+from afgrl.ops.collectives import ONE_PROCESS, Shards
 from afgrl.ops.dispatch import Precision, is_fast, takes_kernels
 from afgrl.ops.kmeans.cpu import lloyd_cpu
 from afgrl.ops.kmeans.init import plus_plus_rows, random_rows
 from afgrl.ops.kmeans.reference import KMeansResult, lloyd_reference, lloyd_until_converged
+from afgrl.ops.kmeans.sharded import lloyd_sharded
 
 __all__ = ["KMeansResult", "random_rows", "run_kmeans", "sampled_kmeans"]
 
@@ -33,6 +35,8 @@ def run_kmeans(
     init: Literal["random", "k-means++"] = "random",
     until_converged: bool = False,
     precision: Precision = "float32",
+    sample: slice | None = None,
+    shards: Shards = ONE_PROCESS,
 ) -> KMeansResult:
     """Lloyd's algorithm on the rows of ``x`` [n, d], scaled to length 1 if ``unit``, with ``n_restarts`` restarts.
 
@@ -40,7 +44,18 @@ def run_kmeans(
     or rows drawn from ``generator`` at random or by k-means++. An empty cluster keeps its center. ``until_converged``
     ends a restart when no row changes its cluster. ``precision`` is that of the products on a GPU. The same input gives
     the same bits in every call on the same device.
+
+    With ``sample``, centers are computed from these rows only, and ``rows`` are numbers among them; all get labels.
+    With several processes, ``x`` has the rows of this one, and the result has their labels. They need unit rows, and
+    ``centers`` or ``rows``.
     """
+    if shards.distributed:
+        assert unit
+        return lloyd_sharded(F.normalize(x), centers, rows, n_iters, sample or slice(0, shards.n), shards)
+    if sample is not None and sample.step > 1:
+        options: dict[str, Any] = {"unit": unit, "n_restarts": n_restarts, "precision": precision}
+        fitted = run_kmeans(x[sample], n_clusters, n_iters=n_iters, centers=centers, rows=rows, **options)
+        return run_kmeans(x, n_clusters, n_iters=0, centers=fitted.centers, **options)
     if not 1 <= n_clusters <= x.shape[0]:
         raise UserError(f"The number of clusters must be between 1 and {x.shape[0]}, not {n_clusters}.")
     kernels = takes_kernels(x) and init == "random" and not until_converged  # evaluation alone uses the other two

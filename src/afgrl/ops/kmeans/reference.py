@@ -15,6 +15,8 @@ BLOCK_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}  # size of a block of scores
 
 @dataclass(frozen=True, eq=False)
 class KMeansResult:
+    """With several processes, of the rows that this one has."""
+
     labels: Tensor  # [m, n] int64 or int32: the cluster of each row in each restart
     centers: Tensor  # [m, k, d]
     score: Tensor  # [m, n] x·c - |c|²/2 of each row with its own center

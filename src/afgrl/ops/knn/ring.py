@@ -14,32 +14,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.ops.collectives import Shards
-from afgrl.ops.kmeans.sharded import nearest_centers as assigned_centers
-from afgrl.ops.kmeans.sharded import sharded_kmeans
-from afgrl.ops.knn.clusters import (
-    FINE_ITERS,
-    FINE_PROBES,
-    ROWS,
-    WIDTH,
-    Clustering,
-    Groups,
-    Visitors,
-    fine_clusters,
-    fine_step,
-    nearest_centers,
-)
-from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal
+from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal, Neighbors
+from afgrl.ops.knn.visitors import Clustering, Groups, Visitors, nearest_centers
 from afgrl.ops.sparse.stable import stable_product
-from afgrl.ops.svd import gram_matrix, leading_eigenvectors
 
 RING_BYTES = 256 << 20  # of the block that a process sends at once
 LOW = 2**32 - 1  # a node number fits 32 bits, as Graph.MAX_NODES says
 
 
 def ring_neighbors(
-    query: Tensor, key: Tensor, k: int, shards: Shards, diagonal: Diagonal, clusters: Clustering | None = None
-) -> Tensor:
-    """The ``k`` nodes nearest to each node of this process, nearest first: [n_own, k] int64.
+    query: Tensor, key: Tensor, k: int, diagonal: Diagonal, shards: Shards, clusters: Clustering | None = None
+) -> Neighbors:
+    """The ``k`` nodes of all processes nearest to each node of this one, nearest first.
 
     ``query`` and ``key`` [n_own, d] have the rows of this process. With ``clusters`` a query searches the nearest
     clusters only, as in ``nearest_in_clusters``.
@@ -59,31 +45,10 @@ def ring_neighbors(
             if len(members):
                 rows = visitors.queries(cluster)
                 _keep_best(best, query, rows, keys[members], members + first, shards.begin, diagonal)
-    return LOW - (best & LOW)
-
-
-def sharded_leading_directions(
-    query: Tensor, key: Tensor, centers: Tensor, shards: Shards
-) -> tuple[Tensor, Tensor, Tensor]:
-    """As ``in_leading_directions``, for the rows of this process."""
-    if key.shape[1] <= WIDTH:
-        return query, key, centers
-    query, key = F.normalize(query), F.normalize(key)
-    sample = key[shards.part_of(slice(0, shards.n, max(1, shards.n // ROWS)))]
-    basis = leading_eigenvectors(gram_matrix([sample], shards), WIDTH).to(key.dtype)
-    return stable_product(query, basis.T), stable_product(key, basis.T), centers @ basis
-
-
-def sharded_fine_partition(key: Tensor, shards: Shards) -> Clustering:
-    """As ``fine_partition``, of the rows of all processes: every process has all labels and centers."""
-    key, step = F.normalize(key), fine_step(shards.n)
-    n_sampled = len(range(0, shards.n, step))
-    rows = step * torch.linspace(0, n_sampled - 1, fine_clusters(shards.n), device=key.device).long()
-    here = shards.owns(rows)
-    centers = shards.joined(key[rows[here] - shards.begin], here).unsqueeze(0)
-    centers = sharded_kmeans(key[shards.part_of(slice(0, shards.n, step))], centers, FINE_ITERS, shards)
-    labels = assigned_centers(key, centers).to(torch.int32)
-    return Clustering(shards.gather(labels.T.contiguous())[:, 0], centers[0], FINE_PROBES)
+    index, similarity = LOW - (best & LOW), _similarity(best)
+    if diagonal == "first":  # replaces the infinity that put it first
+        similarity[:, 0] = (query * key).sum(1)
+    return Neighbors(index, similarity)
 
 
 def _key_blocks(key: Tensor, shards: Shards) -> Iterator[tuple[int, Tensor]]:
@@ -131,6 +96,12 @@ def _packed(similarity: Tensor, nodes: Tensor) -> Tensor:
     bits = (similarity + 0.0).view(torch.int32)  # the sum turns -0 into 0
     ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
     return (ordered.to(torch.int64) << 32) | (LOW - nodes)
+
+
+def _similarity(packed: Tensor) -> Tensor:
+    """The similarities in the result of ``_packed``."""
+    ordered = (packed >> 32).to(torch.int32)
+    return torch.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered).view(torch.float32)
 
 
 def _visitors(query: Tensor, clusters: Clustering, shards: Shards, min_keys: int) -> Visitors:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.ops.collectives import Shards
 from afgrl.ops.dispatch import is_fast, takes_kernels
 from afgrl.ops.pair_loss.cpu import agreement_cpu, pull_cpu
-from afgrl.ops.pair_loss.reference import Over, divisor, pair_matrix, positive_pair_loss_reference, pull_reference
+from afgrl.ops.pair_loss.reference import (
+    Over,
+    Pull,
+    divisor,
+    pair_matrix,
+    positive_pair_loss_reference,
+    pull_reference,
+)
+from afgrl.ops.pair_loss.sharded import pull_sharded
 from afgrl.ops.sparse.matrix import SparseMatrix
 
 __all__ = ["Over", "Pull", "batch_pair_loss", "pair_matrix", "positive_pair_loss", "pull_of"]
@@ -29,15 +38,15 @@ def positive_pair_loss(z: Tensor, t: Tensor, matrix: SparseMatrix, *, over: Over
     return loss
 
 
-class Pull(NamedTuple):
-    """What constant targets and pairs contribute to the loss, as one row per node."""
+def pull_of(t: Tensor, src: Tensor, dst: Tensor, is_positive: Tensor, shards: Shards, *, over: Over = "pairs") -> Pull:
+    """With constant targets, ``positive_pair_loss`` is ``offset - 2 · mean of <P_i, rows_i>`` over all nodes i.
 
-    rows: Tensor  # [n, d] (M + Mᵀ) T, times n / (number of pairs or of nodes)
-    offset: Tensor  # [] the loss if every prediction were orthogonal to its row
-
-
-def pull_of(t: Tensor, matrix: SparseMatrix, *, over: Over = "pairs") -> Pull:
-    """With constant targets, ``positive_pair_loss`` is ``offset - 2 · mean of <P_i, rows_i>`` over all nodes i."""
+    The pairs (src[p], dst[p]), ``src`` ascending, count if ``is_positive[p]``. With several processes, targets, pairs
+    and the pull are those of the nodes of this one.
+    """
+    if shards.distributed:
+        return pull_sharded(t, src[is_positive], dst[is_positive], shards, over=over)
+    matrix = pair_matrix(src, dst, shards.n, is_positive)
     if not is_fast():
         sums = pull_reference(t, matrix)
     elif takes_kernels(t):
@@ -48,13 +57,17 @@ def pull_of(t: Tensor, matrix: SparseMatrix, *, over: Over = "pairs") -> Pull:
     else:
         sums = pull_cpu(t, matrix)
     count = matrix.explicit_values.sum()
-    divided_by = divisor(count, matrix.shape[0], over)
-    return Pull(sums.mul_(matrix.shape[0] / divided_by), 4 * count / divided_by)
+    divided_by = divisor(count, shards.n, over)
+    return Pull(sums.mul_(shards.n / divided_by), 4 * count / divided_by)
 
 
-def batch_pair_loss(z: Tensor, rows: Tensor, offset: Tensor) -> Tensor:
-    """An unbiased estimate of ``positive_pair_loss`` from the predictions of a batch of nodes and their pull: []."""
-    return offset - 2 * (F.normalize(z) * rows).sum(1).mean()
+def batch_pair_loss(z: Tensor, rows: Tensor, offset: Tensor, n_rows: int) -> Tensor:
+    """An unbiased estimate of ``positive_pair_loss`` from the predictions of a batch of nodes and their pull: [].
+
+    If these are not all ``n_rows`` of the batch, it is the part of the loss that they contribute.
+    """
+    constant = offset if len(z) == n_rows else len(z) / n_rows * offset
+    return constant - 2 * ((F.normalize(z) * rows).sum(1).sum() / n_rows)
 
 
 class _PairLoss(torch.autograd.Function):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +11,13 @@ from torch.nn import functional as F
 from afgrl.ops.sparse.matrix import SparseMatrix
 
 Over = Literal["pairs", "nodes"]
+
+
+class Pull(NamedTuple):
+    """What constant targets and pairs contribute to the loss, as one row per node."""
+
+    rows: Tensor  # [n, d] (M + Mᵀ) T, times n / (number of pairs or of nodes)
+    offset: Tensor  # [] the loss if every prediction were orthogonal to its row
 
 
 def pair_matrix(src: Tensor, dst: Tensor, n: int, weight: Tensor | None = None) -> SparseMatrix:

@@ -7,12 +7,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.ops.collectives import Shards
-from afgrl.ops.pair_loss import Pull
-from afgrl.ops.pair_loss.reference import Over, divisor
+from afgrl.ops.pair_loss.reference import Over, Pull, divisor
 from afgrl.ops.propagation.sharded import ShardedMatrix
 
 
-def sharded_pull(t: Tensor, src: Tensor, dst: Tensor, shards: Shards, *, over: Over) -> Pull:
+def pull_sharded(t: Tensor, src: Tensor, dst: Tensor, shards: Shards, *, over: Over) -> Pull:
     """The rows of ``pull_of`` that this process has, from its rows ``t`` of the targets and the positive pairs of its
     nodes: ``src`` ascending."""
     receiver, sender = _with_reverse(src, dst, shards)

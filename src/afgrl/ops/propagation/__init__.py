@@ -14,10 +14,12 @@ from torch import Tensor
 
 from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.graph import Graph
+from afgrl.ops.collectives import Shards
 from afgrl.ops.dispatch import is_fast
-from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.propagation.adjacency import Adjacency, gcn_norm
+from afgrl.ops.propagation.sharded import ShardedMatrix
 from afgrl.ops.sparse import csr_multiplier
-from afgrl.ops.sparse.batches import RowTable, SparseRows
+from afgrl.ops.sparse.batches import RowTable, SampledRows, SparseRows
 from afgrl.ops.sparse.cpu import FactoredTable, Factors, factor
 from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster, fastest_layout, is_dense_on_gpu
 from afgrl.ops.sparse.rows import row_lengths, scale_rows, unit_rows, unit_sums
@@ -32,7 +34,7 @@ class Propagated:
     """The input of an encoder: the propagated features for its first layer, and S for the layers after it."""
 
     x: (
-        Tensor | FactoredTable | SparseRows
+        Tensor | FactoredTable | SparseRows | SampledRows
     )  # [n, f] SX, or [n, f · (h + 1)] [X | SX | … | SʰX] with rows of equal length in each block
     adjacency: Tensor  # [n, n] CSR: S = D^-1/2 (A + I) D^-1/2
 
@@ -69,29 +71,38 @@ def multi_hop_features(graph: Graph, n_hops: int) -> Tensor:
     return fastest_layout(_table(gcn_norm(graph), features_for_products(graph), n_hops))
 
 
-def row_table(graph: Graph, adjacency: Tensor, n_hops: int | None) -> RowTable:
+def row_table(x: Tensor, adjacency: Adjacency, n_hops: int | None, shards: Shards) -> RowTable:
     """``[X | SX | … | SʰX]`` as a table for batches of rows, with rows of equal length in each block.
 
-    SX alone for 0 hops, X alone for None.
+    SX alone for 0 hops, X alone for None. ``x``, ``adjacency`` and the table have the rows of this process.
 
     Unlike in ``propagate``, the rows of X have unit length before propagation, so that each neighbor counts the same:
     on CS this gains .3 points. The table is dense on a GPU, and dense or sparse on a CPU, whichever is faster. On a GPU
     a sparse table of up to 16 GiB is made dense first: products with dense columns take a hundredth of the time of
     sparse products on the host. A larger one stays sparse.
     """
-    n_columns = graph.n_features * (n_hops + 1 if n_hops else 1)
-    if graph.x.is_cuda and graph.x.layout == torch.sparse_csr and not is_dense_on_gpu(graph.n, n_columns):
-        x = unit_rows(graph.x)
-        return RowTable.of(HOP_LENGTH * x if n_hops is None else _table(adjacency, x, n_hops))
-    if graph.x.is_cuda:
-        x = unit_rows(graph.x.to_dense())
-        return RowTable.of(fastest_layout(HOP_LENGTH * x if n_hops is None else _table(adjacency, x, n_hops)))
-    x = unit_rows(features_for_products(graph))
+    n_columns = x.shape[1] * (n_hops + 1 if n_hops else 1)
+    stays_sparse = x.is_cuda and not is_dense_on_gpu(shards.rows_each, n_columns)
+    if x.layout == torch.sparse_csr and not stays_sparse and (x.is_cuda or _is_too_dense(x, shards)):
+        x = x.to_dense()
+    x = unit_rows(x)
     table = HOP_LENGTH * x if n_hops is None else _table(adjacency, x, n_hops)
-    if table.layout == torch.sparse_csr:
-        nnz, shape = table.values().numel(), (table.shape[0], table.shape[1])
-        table = table if factored_product_is_faster(nnz, shape) else table.to_dense()
-    return RowTable.of(table)
+    if table.layout != torch.sparse_csr:
+        return RowTable.of(fastest_layout(table), shards)
+    nnz = _total(table.values().numel(), table, shards)
+    if not stays_sparse and not factored_product_is_faster(nnz, (shards.n, n_columns)):
+        table = table.to_dense()
+    return RowTable.of(table, shards)
+
+
+def _is_too_dense(x: Tensor, shards: Shards) -> bool:
+    """Whether CSR features are too dense for sparse products on a CPU."""
+    return _total(int(x.values().count_nonzero()), x, shards) * CSR_PRODUCT_COST > shards.n * x.shape[1]
+
+
+def _total(count: int, table: Tensor, shards: Shards) -> int:
+    """Of all processes, so that they choose the same layout, on which the random numbers of dropout depend."""
+    return int(shards.sum(torch.tensor([count], device=table.device)))
 
 
 def feature_rows(graph: Graph, *, to_sum_one: bool) -> RowTable:
@@ -119,7 +130,7 @@ def features_for_products(graph: Graph) -> Tensor:
     return graph.x.to_dense() if too_dense else graph.x
 
 
-def _table(adjacency: Tensor, x: Tensor, n_hops: int) -> Tensor:
+def _table(adjacency: Adjacency, x: Tensor, n_hops: int) -> Tensor:
     if n_hops == 0:
         return _hop(adjacency, x)
     blocks = [x]
@@ -142,9 +153,12 @@ def _factored(adjacency: Tensor, x: Tensor, n_hops: int) -> FactoredTable:
     return FactoredTable(tuple(blocks))
 
 
-def _hop(adjacency: Tensor, x: Tensor) -> Tensor:
+def _hop(adjacency: Adjacency, x: Tensor) -> Tensor:
+    if isinstance(adjacency, ShardedMatrix):
+        return adjacency @ x
     if x.layout != torch.sparse_csr:
-        return csr_multiplier(adjacency)(x) if x.is_cuda else adjacency @ x
+        product: Tensor = csr_multiplier(adjacency)(x) if x.is_cuda else adjacency @ x
+        return product
     # SciPy multiplies two sparse matrices on any build; PyTorch needs MKL for that.
     return csr_from_scipy(csr_to_scipy(adjacency) @ csr_to_scipy(x)).to(x.device)
 

@@ -6,18 +6,21 @@ self-loop counts as much as an average edge.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from afgrl.csr import csr_tensor
 from afgrl.graph import Graph
+from afgrl.ops.collectives import Shards
+from afgrl.ops.propagation.sharded import ShardedMatrix
 from afgrl.ops.sparse import spmm
 from afgrl.ops.sparse.matrix import SparseMatrix
 from afgrl.ops.sparse.rows import row_range
 
 BLOCK_EDGES = 1 << 24  # that are placed at once
+Adjacency = Any  # S: a CSR tensor, or a ``ShardedMatrix`` with the rows of this process
 
 
 def gcn_norm(graph: Graph) -> Tensor:
@@ -34,6 +37,24 @@ def gcn_norm(graph: Graph) -> Tensor:
     degree = torch.zeros(n, dtype=torch.float64).index_add_(0, row.cpu(), weight.cpu().double())
     scale = degree.rsqrt().to(row.device, torch.float32)
     return csr_tensor(crow, column, scale[row] * scale[column] * weight, (n, n))
+
+
+def own_adjacency(graph: Graph, shards: Shards, device: torch.device) -> Adjacency:
+    """The rows of S that this process has, for products with tables of its rows."""
+    if not shards.distributed:
+        return gcn_norm(graph)
+    rows = gcn_norm_rows(graph, shards.begin, shards.end).to(device)
+    return ShardedMatrix.of(rows.crow_indices(), rows.col_indices(), rows.values(), shards)
+
+
+def diagonal(adjacency: Adjacency) -> Tensor:
+    """The entries of S on its diagonal, in the rows of this process; every node has a self-loop: [n_own]."""
+    if isinstance(adjacency, ShardedMatrix):
+        return adjacency.diagonal()
+    column = adjacency.col_indices()
+    row = torch.repeat_interleave(adjacency.crow_indices().diff(), output_size=len(column))
+    entries: Tensor = adjacency.values()[row == column]
+    return entries
 
 
 def gcn_norm_rows(graph: Graph, begin: int, end: int) -> Tensor:

@@ -8,16 +8,15 @@ after the other with PyTorch's CSR product.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from afgrl.ops.dispatch import is_fast
+from afgrl.ops.propagation.adjacency import Adjacency
 from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.cpu import COLUMNS
 
-Adjacency = Any  # S: a CSR tensor, or a ``ShardedMatrix`` with the rows of this process
 TELEPORT, PPR_STEPS = 0.15, 10
 
 

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from afgrl.csr import csr_from_scipy, csr_tensor, csr_to_scipy
 from afgrl.ops.collectives import Shards
 from afgrl.ops.collectives.exchange import Exchange
-from afgrl.ops.propagation import HOP_LENGTH
 from afgrl.ops.sparse import csr_multiplier
-from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.cpu import COLUMNS
-from afgrl.ops.sparse.layout import factored_product_is_faster, fastest_layout
-from afgrl.ops.sparse.rows import unit_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +34,10 @@ class ShardedMatrix:
         return cls(local, Exchange.of(needed, shards))
 
     def __matmul__(self, own: Tensor) -> Tensor:
-        """The product with a table of which this process has the rows ``own`` [n_own, d]: [n_own, d]."""
+        """The product with a table of which this process has the rows ``own`` [n_own, d], dense or CSR: [n_own, d]."""
+        if own.layout == torch.sparse_csr:
+            sparse = csr_to_scipy(self.local) @ csr_to_scipy(self.exchange.csr_rows(own))
+            return csr_from_scipy(sparse).to(own.device)
         product = own.new_zeros(own.shape)
         multiply = csr_multiplier(self.local)
         for source, target in zip(own.split(COLUMNS, dim=1), product.split(COLUMNS, dim=1), strict=True):
@@ -48,29 +46,8 @@ class ShardedMatrix:
                 target.copy_(multiply(rows))
         return product
 
-    def times_csr(self, own: Tensor) -> Tensor:
-        """The same for a CSR table."""
-        product = csr_to_scipy(self.local) @ csr_to_scipy(self.exchange.csr_rows(own))
-        return csr_from_scipy(product).to(own.device)
-
-
-def diagonal(matrix: Tensor, begin: int) -> Tensor:
-    """The entries (i, begin + i) of the rows ``begin`` … of a square CSR matrix, in which all of them exist: [rows]."""
-    row = torch.repeat_interleave(matrix.crow_indices().diff(), output_size=len(matrix.values()))
-    return matrix.values()[row + begin == matrix.col_indices()]
-
-
-def sharded_row_table(x: Tensor, adjacency: ShardedMatrix, n_hops: int | None, shards: Shards) -> RowTable:
-    """The rows of ``row_table`` that this process has, from its rows ``x`` of the features."""
-    blocks = [unit_rows(x.to_dense() if x.is_cuda else x)]
-    is_sparse = blocks[0].layout == torch.sparse_csr
-    n_products = {None: 0, 0: 1}.get(n_hops, n_hops) or 0
-    for _ in range(n_products):
-        blocks.append(adjacency.times_csr(blocks[-1]) if is_sparse else adjacency @ blocks[-1])
-    blocks = blocks[1:] if n_hops == 0 else [HOP_LENGTH * unit_rows(block) for block in blocks]
-    if not is_sparse:
-        return RowTable.of(fastest_layout(torch.cat(blocks, dim=1)))
-    table = csr_from_scipy(sp.hstack([csr_to_scipy(block) for block in blocks], format="csr"))
-    # All processes choose the same layout, on which the random numbers of dropout depend.
-    nnz = int(shards.sum(torch.tensor([table.values().numel()])))
-    return RowTable.of(table if factored_product_is_faster(nnz, (shards.n, table.shape[1])) else table.to_dense())
+    def diagonal(self) -> Tensor:
+        """The entries (i, i) of the rows here, all of which exist: [n_own]."""
+        column = self.exchange.needed[self.local.col_indices()]
+        row = torch.repeat_interleave(self.local.crow_indices().diff(), output_size=len(column))
+        return self.local.values()[row + self.exchange.shards.begin == column]

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.csr import csr_tensor
+from afgrl.ops.collectives import Shards
 
 SMALLEST = 1e-12  # length or sum, as in F.normalize: a row of stored zeros must not become 0 / 0
 
@@ -32,6 +33,11 @@ def scale_rows(x: Tensor, factor: Tensor) -> Tensor:
     """A CSR tensor with row i multiplied by ``factor[i]``."""
     values = x.values() * factor[_row_of_entries(x)]
     return csr_tensor(x.crow_indices(), x.col_indices(), values, (x.shape[0], x.shape[1]))
+
+
+def own_rows(x: Tensor, shards: Shards) -> Tensor:
+    """The rows of this process, from all rows of a dense or CSR tensor; in memory of their own if others have some."""
+    return row_range(x, shards.begin, shards.end) if shards.distributed else x
 
 
 def row_range(x: Tensor, begin: int, end: int) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from afgrl.ops.collectives import Shards
+from afgrl.ops.collectives import ONE_PROCESS, Shards
 from afgrl.ops.sparse import spmm
 from afgrl.ops.sparse.cpu import Factors, factor, factored_product
 from afgrl.ops.sparse.matrix import SparseMatrix
@@ -19,19 +19,18 @@ ROWS_TO_FIT = 32_768
 SEED = 0  # the random start is the same in every call, so the same table gives the same bits
 
 
-def feature_basis(x: Tensor, rank: int, shards: Shards | None = None) -> Tensor:
+def feature_basis(x: Tensor, rank: int, shards: Shards = ONE_PROCESS) -> Tensor:
     """An orthonormal basis [f, rank] of the leading right singular vectors of ``x`` [n, f], dense or CSR.
 
     Only products with ``x`` and its transpose are computed; a CSR table stays sparse. Complexity: O(nnz · rank).
-    With ``shards``, ``x`` has the rows of this process, and the processes add up their products [f, rank].
+    With several processes, ``x`` has the rows of this one, and they add up their products [f, rank].
     """
-    total = (lambda part: part) if shards is None else shards.sum
     table = _Products(x)
     basis = _random_start(x.shape[1], min(rank + OVERSAMPLING, x.shape[1]), x)
     for _ in range(N_ITERS):
-        basis = torch.linalg.qr(total(table.transposed(table.times(basis))))[0]
+        basis = torch.linalg.qr(shards.sum(table.transposed(table.times(basis))))[0]
     projected = table.times(basis)
-    return basis @ leading_eigenvectors(total(projected.T @ projected), rank)
+    return basis @ leading_eigenvectors(shards.sum(projected.T @ projected), rank)
 
 
 def rows_to_fit(n: int) -> slice:
@@ -39,13 +38,13 @@ def rows_to_fit(n: int) -> slice:
     return slice(0, n, max(1, n // ROWS_TO_FIT))
 
 
-def gram_matrix(blocks: Iterable[Tensor], shards: Shards | None = None) -> Tensor:
+def gram_matrix(blocks: Iterable[Tensor], shards: Shards = ONE_PROCESS) -> Tensor:
     """The sum of ``bᵀb`` over blocks of rows [rows, c]: [c, c].
 
-    With ``shards``, over the blocks of all processes. It is then computed in float64: eigenvectors of close
+    With several processes, over the blocks of all of them. It is then computed in float64: eigenvectors of close
     eigenvalues amplify rounding errors, which would depend on the number of processes.
     """
-    if shards is None:
+    if not shards.distributed:
         return torch.stack([block.T @ block for block in blocks]).sum(0)
     wide = (block.double() for block in blocks)
     return shards.sum(torch.stack([block.T @ block for block in wide]).sum(0))

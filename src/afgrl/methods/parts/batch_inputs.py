@@ -1,0 +1,84 @@
+"""The graph as AFGRL sees it in batches, and the vectors without training that its embedding contains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from afgrl.graph import Graph
+from afgrl.methods.parts.afgrl_settings import AFGRLSettings
+from afgrl.methods.parts.positives import edge_keys
+from afgrl.methods.parts.spectral import HUGE, SpectralFeatures
+from afgrl.ops.collectives import Shards
+from afgrl.ops.propagation import row_table
+from afgrl.ops.propagation.adjacency import Adjacency, own_adjacency
+from afgrl.ops.propagation.columns import pagerank_average
+from afgrl.ops.sparse.batches import RowTable
+from afgrl.ops.sparse.rows import own_rows
+
+SVD_WIDTH, HUGE_SVD_WIDTH = 1024, 256  # columns of the input "svd"
+SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
+
+
+def svd_width(n_nodes: int) -> int:
+    """Columns of the input "svd", if the features have as many directions."""
+    return SVD_WIDTH if n_nodes <= HUGE else HUGE_SVD_WIDTH
+
+
+@dataclass(eq=False)
+class BatchInputs:
+    """The rows of a process of every table. Those that depend on fitted projections are computed when first used."""
+
+    settings: AFGRLSettings
+    shards: Shards
+    x: Tensor  # [n_own, f] dense or CSR
+    adjacency: Adjacency  # [n_own, n]: S
+    edges: Tensor  # [e] int64, from positives.edge_keys
+    spectral: SpectralFeatures | None
+    svd_width: int
+    is_fitted: bool = False  # whether the projections of the method are those of this graph
+
+    @classmethod
+    def of(
+        cls, graph: Graph, settings: AFGRLSettings, shards: Shards, spectral: SpectralFeatures | None, svd_width: int,
+        device: torch.device,
+    ) -> BatchInputs:  # fmt: skip
+        """From the whole graph; of several processes, each moves its own rows to its device."""
+        x, edges = own_rows(graph.x, shards).to(device), edge_keys(graph, shards).to(device)
+        inputs = cls(settings, shards, x, own_adjacency(graph, shards, device), edges, spectral, svd_width)
+        if settings.input != "svd":
+            n_hops = settings.n_hops if settings.input == "features" else None
+            inputs.table = row_table(x, inputs.adjacency, n_hops, shards)
+        return inputs
+
+    def fit(self) -> None:
+        """Fit the principal directions to this graph."""
+        if self.spectral is not None and self.settings.input == "svd":
+            self.directions = self.spectral.fit_transform(self.x, self.adjacency, self.shards)
+        elif self.spectral is not None:
+            self.spectral.fit(self.x, self.adjacency, self.shards)
+        self.is_fitted = True
+
+    @cached_property
+    def table(self) -> RowTable:
+        """The input of the encoder."""
+        table = RowTable.of(F.normalize(self.directions[:, : self.svd_width]).mul_(SVD_LENGTH), self.shards)
+        if len(self.directions) > HUGE:  # the encoder's input has more columns than the embedding
+            self.directions = self.directions[:, : self.settings.n_components].clone()
+        return table
+
+    @cached_property
+    def directions(self) -> Tensor:
+        assert self.spectral is not None
+        directions: Tensor = self.spectral(self.x, self.adjacency)
+        return directions
+
+    @cached_property
+    def untrained(self) -> list[Tensor]:
+        """The parts of the embedding that need no training, with unit rows: [n_own, d] each."""
+        v = F.normalize(self.directions[:, : self.settings.n_components])
+        return [v] if self.settings.skip == "svd" else [v, F.normalize(pagerank_average(v, self.adjacency))]

@@ -1,0 +1,78 @@
+"""A clustering of the keys of a search, and which queries search which of its clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from afgrl.ops.knn.reference import BLOCK_BYTES
+
+PROBES = 4  # clusters that a query searches
+
+
+class Clustering(NamedTuple):
+    """A clustering of the keys, for a search in the nearest clusters only."""
+
+    labels: Tensor  # [n]
+    centers: Tensor  # [k, d]
+    probes: int = PROBES  # clusters that a query searches
+
+
+class Groups(NamedTuple):
+    """Rows grouped by cluster, in the given order within each."""
+
+    rows: Tensor  # [p]
+    ends: list[int]  # one past the last row of each cluster
+
+    @classmethod
+    def of(cls, clusters: Tensor, n_clusters: int, rows: Tensor | None = None) -> Groups:
+        """Of the rows 0, 1, …, or of ``rows``, which have these clusters."""
+        order = clusters.argsort(stable=True)
+        ends = torch.bincount(clusters, minlength=n_clusters).cumsum(0).tolist()
+        return cls(order if rows is None else rows[order], ends)
+
+    def members(self, cluster: int) -> Tensor:
+        return self.rows[self.ends[cluster - 1] if cluster else 0 : self.ends[cluster]]
+
+
+class Visitors(NamedTuple):
+    """Which queries search which clusters."""
+
+    labels: Tensor  # [q] the own cluster of each query
+    own: Groups  # the queries of each cluster
+    others: Groups  # queries of other clusters that search it
+    everywhere: Tensor  # queries whose clusters have too few keys: they search all clusters
+
+    @classmethod
+    def of(cls, nearest: Tensor, labels: Tensor, sizes: Tensor, min_keys: int) -> Visitors:
+        """From the clusters that queries search [q, probes], their own among them, and the number of keys in each."""
+        few = sizes[nearest].sum(1) < min_keys
+        nearest = torch.where(few.unsqueeze(1), labels.unsqueeze(1), nearest)
+        probed = nearest.flatten()
+        query = torch.arange(len(labels), device=labels.device).repeat_interleave(nearest.shape[1])
+        foreign = probed != labels.repeat_interleave(nearest.shape[1])
+        others = Groups.of(probed[foreign], len(sizes), query[foreign])
+        return cls(labels, Groups.of(labels, len(sizes)), others, few.nonzero().squeeze(1))
+
+    def queries(self, cluster: int) -> Tensor:
+        """Those of the cluster itself first."""
+        found = [self.own.members(cluster), self.others.members(cluster)]
+        if len(self.everywhere):
+            found.append(self.everywhere[self.labels[self.everywhere] != cluster])
+        return torch.cat(found)
+
+
+def nearest_centers(
+    query: Tensor, centers: Tensor, labels: Tensor, probes: int,
+    product: Callable[[Tensor, Tensor], Tensor] = lambda rows, centers: rows @ centers.T,
+) -> Tensor:  # fmt: skip
+    """The own cluster of each query and those with the nearest centers: [n, probes]."""
+    size = max(1, BLOCK_BYTES[query.device.type] // (4 * len(centers)))
+    found = []
+    for rows, own in zip(query.split(size), labels.split(size), strict=True):
+        cosine = product(rows, centers).scatter_(1, own.unsqueeze(1), torch.inf)
+        found.append(cosine.topk(min(probes, len(centers)), dim=1).indices)
+    return torch.cat(found)
