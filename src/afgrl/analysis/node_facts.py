@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from afgrl.analysis.traits import listed_traits
 from afgrl.graph import as_text
-from afgrl.runs.added import Addition, additions, all_vectors
+from afgrl.runs.added import Addition, additions, all_ids
 from afgrl.runs.folder import Run
 
 MAX_LISTED = 200  # linked nodes and words of one node
@@ -71,7 +71,7 @@ class NodeFacts:
 
 def _added_edges(run: Run, added: list[Addition], n_trained: int) -> np.ndarray:
     """[2, e] the edges of added nodes as rows, in both directions, each once, without those to removed nodes."""
-    row_of = {node_id: row for row, node_id in enumerate(as_text(all_vectors(run)[0]))}
+    row_of = {node_id: row for row, node_id in enumerate(as_text(all_ids(run)))}
     pairs, start = set[tuple[int, int]](), n_trained
     for addition in added:
         for row, linked in enumerate(addition.linked.to_pylist(), start):

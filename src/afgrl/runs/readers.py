@@ -128,13 +128,19 @@ def read_table(file: Path) -> pa.Table:
         return table
 
 
-def read_row_groups(file: Path) -> Iterator[pa.Table]:
-    """The row groups of a Parquet file, one in memory at a time, with the checks of ``read_table``."""
+def read_row_groups(file: Path, columns: list[str]) -> Iterator[pa.Table]:
+    """These columns of a Parquet file, one row group in memory at a time, with the checks of ``read_table``."""
     with reading(file), open(file, "rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
         for group in range(parquet.num_row_groups):
-            table = parquet.read_row_group(group)
+            table = parquet.read_row_group(group, columns)
+            check(table.column_names == columns, f"it does not have the columns {', '.join(columns)}")
             table.validate(full=True)
             yield table
+
+
+def read_schema(file: Path) -> pa.Schema:
+    with reading(file), open(file, "rb") as opened:
+        return pq.read_schema(opened)
 
 
 def n_rows(file: Path) -> int:
