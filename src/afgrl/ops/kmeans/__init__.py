@@ -15,6 +15,7 @@ from afgrl.ops.kmeans.cpu import lloyd_cpu
 from afgrl.ops.kmeans.init import plus_plus_rows, random_rows
 from afgrl.ops.kmeans.reference import KMeansResult, lloyd_reference, lloyd_until_converged
 from afgrl.ops.kmeans.sharded import lloyd_sharded
+from afgrl.ops.storage import unit_table
 
 __all__ = ["KMeansResult", "random_rows", "run_kmeans", "sampled_kmeans"]
 
@@ -60,7 +61,7 @@ def run_kmeans(
         raise UserError(f"The number of clusters must be between 1 and {x.shape[0]}, not {n_clusters}.")
     kernels = takes_kernels(x) and init == "random" and not until_converged  # evaluation alone uses the other two
     if unit and not kernels:
-        x, unit = F.normalize(x), False
+        x, unit = unit_table(x), False
     if centers is None:
         if rows is None:
             assert generator is not None, "random centers need a generator"
