@@ -18,7 +18,6 @@ from torch.nn import functional as F
 from afgrl.errors import UserError
 from afgrl.ops.knn import Neighbors
 from afgrl.ops.knn.blocks import nearest_in_blocks
-from afgrl.runs.embeddings import vectors_of
 from afgrl.runs.files import replace_file, write_json
 from afgrl.runs.folder import Run
 from afgrl.runs.readers import check, read_json, reading
@@ -113,7 +112,7 @@ def build_index(run: Run) -> Index:
     order = np.random.default_rng(0).permutation(n)
     faiss_index, kind, parameters = _new_hnsw(faiss, width) if n <= MAX_HNSW_ROWS else _new_ivf(faiss, n, width)
     if kind == "ivf":
-        faiss_index.train(_unit(vectors_of(run.embedding_groups(), order[: IVF_ROWS * parameters["nlist"]])))
+        faiss_index.train(_unit(run.embedding_rows(order[: IVF_ROWS * parameters["nlist"]])))
     for group in run.embedding_groups():
         faiss_index.add(_unit(group))
     description = IndexDescription(kind, parameters, 0.0, min(n, N_QUERIES), fingerprint)
@@ -148,7 +147,7 @@ def as_tensors(groups: Iterable[np.ndarray]) -> Iterator[Tensor]:
 
 def _with_enough_effort(index: Index, run: Run, sample: np.ndarray) -> Index:
     """The index with the smallest search effort that reaches the target recall on these rows, or with the largest."""
-    query = torch.from_numpy(vectors_of(run.embedding_groups(), sample))
+    query = torch.from_numpy(run.embedding_rows(sample))
     k = min(N_NEIGHBORS + 1, index.n)  # one more, because each query finds itself
     worst_exact = nearest_in_blocks(query, as_tensors(run.embedding_groups()), k).similarity[:, -1:] - ROUNDING
     name = "efSearch" if index.description.kind == "hnsw" else "nprobe"

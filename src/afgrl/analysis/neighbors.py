@@ -18,8 +18,7 @@ from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
 from afgrl.ops.knn import Neighbors
 from afgrl.ops.knn.blocks import nearest_in_blocks
-from afgrl.runs.added import additions, all_ids, all_names, all_nodes, vector_groups
-from afgrl.runs.embeddings import vectors_of
+from afgrl.runs.added import additions, all_ids, all_names, all_nodes, vector_groups, vectors_of
 from afgrl.runs.folder import Run
 from afgrl.runs.in_memory import RunInMemory
 
@@ -51,7 +50,7 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
     answer = SimilarNodes()
     answer.titles = {name: _title(name, names and names[1][row].as_py()) for name, row in zip(own, rows, strict=True)}
     # One group of rows at a time: all vectors of a large run would take gigabytes, to find a few of them.
-    query = torch.from_numpy(vectors_of(vector_groups(run), np.array(rows)))
+    query = torch.from_numpy(vectors_of(run, np.array(rows)))
     if index:
         opened = open_index(run)
         neighbors = opened.nearest(query, k + 1)  # one more, because the node finds itself

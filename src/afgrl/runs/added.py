@@ -83,6 +83,16 @@ def vector_groups(run: Run) -> Iterator[np.ndarray]:
     yield from (addition.vectors for addition in additions(run))
 
 
+def vectors_of(run: Run, rows: np.ndarray) -> np.ndarray:
+    """The vectors of some of these nodes, by their row numbers: [len(rows), d]."""
+    n, added = len(run.embedding_ids()), additions(run)
+    vectors = run.embedding_rows(np.minimum(rows, n - 1))
+    if added:
+        later = rows >= n
+        vectors[later] = np.concatenate([addition.vectors for addition in added])[rows[later] - n]
+    return vectors
+
+
 def _joined_ids(ids: np.ndarray, added: list[Addition]) -> np.ndarray:
     every = [ids, *(addition.ids for addition in added)]
     numbers = all(part.dtype.kind in "iu" for part in every)

@@ -14,7 +14,7 @@ from afgrl.data.leftovers import remove, remove_leftovers, temporary_path
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
 from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, save_tables, write_error
-from afgrl.runs.readers import check, read_row_groups, read_schema, reading
+from afgrl.runs.readers import check, read_row_groups, read_schema, reading, row_group_sizes
 
 GROUP_ROWS = 65_536  # of a Parquet file that are written and read at once
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these
@@ -93,17 +93,17 @@ def vector_groups(file: Path) -> Iterator[np.ndarray]:
         yield block
 
 
-def vectors_of(groups: Iterable[np.ndarray], rows: np.ndarray) -> np.ndarray:
-    """The vectors with these row numbers, in their order, from groups of rows: [len(rows), d]."""
-    parts, order, first = [], np.argsort(rows, kind="stable"), 0
-    for block in groups:
-        wanted = rows[order]
-        low, high = np.searchsorted(wanted, (first, first + len(block)))
-        parts.append(block[wanted[low:high] - first])
-        first += len(block)
-    found = np.concatenate(parts)
-    chosen = np.empty_like(found)
-    chosen[order] = found
+def read_vectors(file: Path, rows: np.ndarray) -> np.ndarray:
+    """The vectors with these row numbers, in their order: [len(rows), d]. Other row groups are not read."""
+    ends = np.cumsum(row_group_sizes(file))
+    group_of = np.searchsorted(ends, rows, side="right")
+    chosen = np.empty((len(rows), vector_width(file)), dtype=np.float32)
+    groups = np.unique(group_of).tolist()
+    for group, table in zip(groups, read_row_groups(file, ["embedding"], groups), strict=True):
+        with reading(file):
+            block = column_vectors(table["embedding"], copied=False)
+        wanted = group_of == group
+        chosen[wanted] = block[rows[wanted] - ends[group] + len(block)]
     return chosen
 
 

@@ -25,6 +25,7 @@ from afgrl.runs import checkpoints, dataset_files, logs, replace, results
 from afgrl.runs.embeddings import (
     read_ids,
     read_parquet,
+    read_vectors,
     vector_groups,
     vector_width,
     write_parquet,
@@ -290,6 +291,11 @@ class Run:
         """The vectors alone, in groups of rows of which one is in memory at a time: [rows, d] each, read-only."""
         self._need("embeddings.parquet", NOT_FINISHED)
         return vector_groups(self.embedding_file(None, "parquet"))
+
+    def embedding_rows(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors of some nodes, by their row numbers: [len(rows), d]."""
+        self._need("embeddings.parquet", NOT_FINISHED)
+        return read_vectors(self.embedding_file(None, "parquet"), rows)
 
     @property
     def embedding_width(self) -> int:
