@@ -23,8 +23,8 @@ LAST_EPOCH = "last-epoch"
 BEST_EPOCH = "best-epoch"
 READOUT = "clustering-readout"  # a task of last-epoch evaluation
 # Labeled nodes above which a sample is scored, its size, and how many of the splits. Judgment: the accuracy on 40,000
-# test nodes has a standard error of at most .25 points. With twenty splits, scoring one embedding of 50,000 nodes and 100
-# classes took ten minutes of a busy core, seven of them for the classifiers. Genes has 193,797 labels, Debian 119,505.
+# test nodes has a standard error of at most .25 points. With twenty splits, scoring one embedding of 50,000 nodes and
+# 100 classes took ten minutes of a busy core, seven of them for the classifiers. Genes has 193,797 labels.
 MOST_EVALUATED, SAMPLED, SAMPLED_SPLITS = 150_000, 50_000, 5
 SAMPLE_SEED = (0, 1)  # not 0: the first random split, of the same permutation, would have all of them as training nodes
 READOUT_RESTARTS = 10  # per fit: the lowest inertia of ten varies less than that of one, and needs no label
