@@ -9,6 +9,7 @@ from afgrl.analysis import index
 from afgrl.analysis.index import Index, build_index, open_index
 from afgrl.analysis.neighbors import find_similar
 from afgrl.errors import UserError
+from afgrl.runs import embeddings
 from tests.sample_runs import bare_run
 
 pytest.importorskip("faiss")
@@ -34,7 +35,7 @@ def kind(request, monkeypatch):
 
 def test_a_saved_index_gives_the_same_answers(run, vectors, kind):
     built = build_index(run)
-    opened = open_index(run, vectors)
+    opened = open_index(run)
     assert opened.description == built.description
     assert opened.description.kind == kind
     query = torch.from_numpy(vectors[:50])
@@ -60,10 +61,10 @@ def test_the_stored_recall_equals_an_independent_count(run, vectors, kind):
     assert stored["parameters"]["efSearch" if kind == "hnsw" else "nprobe"] in index.SEARCH_EFFORTS
 
 
-def test_a_low_recall_is_reported(run, vectors):
+def test_a_low_recall_is_reported(run, tmp_path):
     built = build_index(run)
-    others = torch.nn.functional.normalize(torch.randn(800, 16, generator=torch.Generator().manual_seed(1)))
-    measured = index._with_enough_effort(built, others, others)  # the index does not contain these rows
+    others = bare_run(tmp_path / "others", np.random.default_rng(1).normal(size=(800, 16)))
+    measured = index._with_enough_effort(built, others, np.arange(800))  # the index does not contain these rows
     assert measured.description.recall < 0.5
     assert measured.description.parameters["efSearch"] == max(index.SEARCH_EFFORTS)
 
@@ -118,7 +119,7 @@ def test_an_index_of_another_size_is_refused(run, tmp_path, vectors):
     run.index_description_file.write_text(json.dumps(description))
     run.index_file.write_bytes(smaller.index_file.read_bytes())
     with pytest.raises(UserError, match="belongs to other vectors"):
-        open_index(run, vectors)
+        open_index(run)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "missing", "text", "keys"])
@@ -136,7 +137,7 @@ def test_a_damaged_index_is_refused(run, vectors, damage):
         run.index_description_file.write_text('{"kind": "hnsw"' if damage == "text" else '{"kind": "hnsw"}')
     sentence = r"(The file '.*index\.(json|faiss)' is damaged or|has no index.faiss;).*delete index.json to build"
     with pytest.raises(UserError, match=sentence):
-        open_index(run, vectors)
+        open_index(run)
 
 
 def test_a_missing_faiss_is_reported(run, monkeypatch):
@@ -144,6 +145,17 @@ def test_a_missing_faiss_is_reported(run, monkeypatch):
     with pytest.raises(UserError, match=r"An index needs faiss: pip install 'afgrl\[index\]'"):
         find_similar(run, ["0"], index=True)
     assert len(find_similar(run, ["0"])["0"]) == 10
+
+
+def test_groups_of_vectors_give_the_index_of_all_of_them(run, vectors, kind, monkeypatch):
+    whole = build_index(run)
+    monkeypatch.setattr(embeddings, "GROUP_ROWS", 100)
+    run.save_embedding(np.arange(800), vectors)
+    in_groups = build_index(run)
+    assert in_groups.description.vectors_fingerprint == whole.description.vectors_fingerprint
+    query = torch.from_numpy(vectors[:50])
+    assert torch.equal(in_groups.nearest(query, 5).index, whole.nearest(query, 5).index)
+    assert open_index(run).n == 800
 
 
 def test_only_two_files_are_written(run):

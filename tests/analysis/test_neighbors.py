@@ -8,6 +8,7 @@ from afgrl.analysis import neighbors
 from afgrl.analysis.neighbors import find_similar
 from afgrl.errors import UserError
 from afgrl.ops.knn import Neighbors
+from afgrl.runs import embeddings
 from afgrl.runs.folder import Run
 
 
@@ -35,11 +36,31 @@ def test_an_answer_of_an_index_has_its_recall_and_only_nodes_that_were_found(run
     run.save_embedding(np.array(["a", "b", "c"], dtype=object), np.eye(3))
     incomplete = Neighbors(torch.tensor([[0, 1, -1]]), torch.tensor([[1.0, 0.5, -torch.inf]]))
     description = SimpleNamespace(kind="ivf", recall=0.875)
-    opened = SimpleNamespace(nearest=lambda query, k: incomplete, description=description)
-    monkeypatch.setattr(neighbors, "open_index", lambda run, vectors: opened)
+    opened = SimpleNamespace(nearest=lambda query, k: incomplete, description=description, n=3)
+    monkeypatch.setattr(neighbors, "open_index", lambda run: opened)
     answer = find_similar(run, ["a"], index=True)
     assert answer == {"a": [{"id": "b", "similarity": 0.5}]}
     assert (answer.algorithm, answer.recall) == ("ivf", 0.875)
+
+
+def test_an_exact_search_reads_one_group_of_vectors_at_a_time(run, monkeypatch):
+    vectors = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
+    monkeypatch.setattr(embeddings, "GROUP_ROWS", 8)
+    run.save_embedding(np.arange(50), vectors)
+    monkeypatch.setattr(Run, "embedding", lambda run: pytest.fail("all vectors were read"))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for row, found in zip((41, 3, 17), find_similar(run, ["41", "3", "17"], k=9).values(), strict=True):
+        cosine = unit @ unit[row]
+        cosine[row] = -np.inf
+        assert [each["id"] for each in found] == np.argsort(-cosine)[:9].tolist()
+        assert [each["similarity"] for each in found] == pytest.approx(np.sort(cosine)[::-1][:9], abs=2e-6)
+
+
+@pytest.mark.parametrize("text", ["007", "+7", " 7", "7_0", "٧"])
+def test_an_integer_id_is_found_by_its_usual_digits_only(run, text):
+    run.save_embedding(np.array([7, 70]), np.eye(2))
+    with pytest.raises(UserError, match="Unknown node"):
+        find_similar(run, [text])
 
 
 def test_a_graph_with_one_node_has_no_neighbors(run):

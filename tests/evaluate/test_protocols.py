@@ -218,5 +218,16 @@ def test_of_many_labeled_nodes_a_sample_is_scored(monkeypatch):
     assert len(chosen) == len(set(chosen)) == 20
     assert (np.diff(chosen) > 0).all()
     assert (labels == y[chosen // 2]).all()
-    assert (own.roles == splits.roles[:, chosen // 2]).all()
-    assert own.name.endswith("; 20 of 60 labeled nodes")
+    assert (own.roles == splits.roles[:5, chosen // 2]).all()
+    assert own.name.endswith(", the first 5; 20 of 60 labeled nodes")
+
+
+def test_a_sample_does_not_depend_on_the_random_splits(monkeypatch):
+    """Both are drawn from seed 0: a sample of the same permutation had only training nodes of the first split."""
+    monkeypatch.setattr(protocols, "MOST_EVALUATED", 5_000)
+    monkeypatch.setattr(protocols, "SAMPLED", 1_000)
+    n, splits = 10_000, random_splits(10_000)
+    _, _, own = protocols.sample_labeled(np.arange(n), np.zeros(n, int), splits)
+    shares = [(own.roles == role).mean(1) for role in (TRAIN, VALIDATION, TEST)]
+    for share, expected in zip(shares, (0.1, 0.1, 0.8), strict=True):
+        assert np.abs(share - expected).max() < 0.05  # five standard deviations of 1,000 draws

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from afgrl.explore import first_view
+from afgrl.report import sample
 from tests import browser
 from tests.browser import n_drawn, search_node
 from tests.explore.server import client_of, running_explorer, with_token
@@ -19,7 +20,7 @@ def large(tmp_path_factory):
     """The explorer of a run with more nodes than a map starts with."""
     run = make_run(tmp_path_factory.mktemp("large") / "towns", N, columns=town_columns(N), name="town")
     with pytest.MonkeyPatch.context() as patch, pytest.MonkeyPatch.context() as patch_of_start:
-        patch.setattr(first_view, "SAMPLE_POINTS", LIMIT)
+        patch.setattr(sample, "SAMPLE_POINTS", LIMIT)
         patch_of_start.setattr(first_view, "MAX_POINTS", LIMIT)
         with running_explorer(run) as address:
             patch_of_start.undo()  # the application exists
@@ -168,7 +169,7 @@ def test_a_box_selects_among_all_nodes(visit, large):
 
 def test_a_column_without_values_in_the_sample_gets_them_later(visit, tmp_path, monkeypatch):
     monkeypatch.setattr(first_view, "MAX_POINTS", LIMIT)
-    monkeypatch.setattr(first_view, "SAMPLE_POINTS", LIMIT)
+    monkeypatch.setattr(sample, "SAMPLE_POINTS", LIMIT)
     draw = np.random.default_rng(0)
     notes = pa.array([None if i % 2 else f"note {i}" for i in draw.permutation(N)])
     with running_explorer(make_run(tmp_path / "notes", N, columns={"note": notes})) as address:

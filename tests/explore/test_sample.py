@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 from matplotlib import image
 
-from afgrl.explore.column_index import ColumnIndex
-from afgrl.explore.sample import MIN_OF_GROUP, Density, PointsByHeight, sampling_order
+from afgrl.explore.lasso import PointsByHeight
+from afgrl.report.column_index import ColumnIndex
+from afgrl.report.sample import MIN_OF_GROUP, Density, sampling_order
 from tests.report.test_arrays import unpacked
 
 N = 5000
@@ -56,7 +57,7 @@ def test_an_index_of_categories_counts_and_accepts_values():
 
 
 def test_rare_values_share_a_code(monkeypatch):
-    monkeypatch.setattr("afgrl.explore.column_index.MAX_VALUES", 2)
+    monkeypatch.setattr("afgrl.report.column_index.MAX_VALUES", 2)
     column = indexed([f"v{i % 20}" for i in range(30)] + ["top"] * 9)
     assert column.values[0] == "top"
     assert (len(column.values), column.n_rarer, sum(column.sizes)) == (2, 19, 39)

@@ -7,6 +7,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from afgrl.errors import UserError
 from afgrl.ops.knn import BLOCK_BYTES, nearest_neighbors
+from afgrl.ops.knn.blocks import nearest_in_blocks
 
 AWKWARD = [(1, 1), (63, 5), (65, 64), (65, 65), (200, 1)]
 
@@ -71,3 +72,14 @@ def test_a_diagonal_needs_as_many_queries_as_keys():
     with pytest.raises(UserError, match="diagonal='first' needs as many queries as keys, not 2 and 3"):
         nearest_neighbors(torch.eye(3)[:2], torch.eye(3), 1, diagonal="first")
     assert nearest_neighbors(torch.eye(3)[:2], torch.eye(3), 1).index.tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize("sizes", [[40], [7, 1, 20, 12], [1] * 40])
+def test_keys_in_blocks_give_the_neighbors_of_all_keys(sizes):
+    rng = torch.Generator().manual_seed(0)
+    query, key = torch.randn(5, 6, generator=rng), torch.randn(40, 6, generator=rng)
+    expected, found = nearest_neighbors(query, key, 9), nearest_in_blocks(query, key.split(sizes), 9)
+    assert torch.equal(found.index, expected.index)
+    # A product with one key is summed in another order than one with many.
+    torch.testing.assert_close(found.similarity, expected.similarity, rtol=0, atol=1e-6)
+    assert nearest_in_blocks(query, key[:3].split(2), 9).index.shape == (5, 3)

@@ -14,7 +14,7 @@ from afgrl.analysis.new_nodes import NewNodes, embed_new_nodes
 from afgrl.errors import UserError
 from afgrl.graph import as_text
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.runs.added import Addition, additions, all_vectors, remove_addition, save_addition
+from afgrl.runs.added import Addition, additions, all_ids, all_vectors, remove_addition, save_addition
 from afgrl.runs.folder import Run
 from afgrl.runs.spec import short_name
 
@@ -43,7 +43,7 @@ def add_nodes(
     new = embed_new_nodes(run, source, device, data_dir=data_dir, alone=alone, message=message)
     if not new.numbered:
         _check_other_additions(new, others, source)
-    rows = np.arange(len(new.ids)) if new.numbered else _unknown_rows(new, run.embedding()[0], source, message)
+    rows = np.arange(len(new.ids)) if new.numbered else _unknown_rows(new, run.embedding_ids(), source, message)
     nodes = _columns_as_in(run.nodes(), new.ids[rows], new.columns, source, message)
     if new.numbered:  # a row number would be the id of another node
         nodes = nodes.set_column(0, "id", pa.array([f"{name}:{number}" for number in new.ids]))
@@ -85,7 +85,7 @@ def save_clusters_of_all(run: Run) -> None:
     """Write the clusters again, with the nodes that the run has now; nothing before `afgrl cluster`."""
     labels, found = all_clusters(run), run.clusters()
     if labels is not None and found is not None:
-        run.save_clusters(all_vectors(run)[0], labels, found[1])
+        run.save_clusters(all_ids(run), labels, found[1])
 
 
 def _check_other_additions(new: NewNodes, others: list[Addition], source: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +16,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
-from afgrl.ops.knn import Neighbors, nearest_neighbors
+from afgrl.ops.knn import Neighbors
+from afgrl.ops.knn.blocks import nearest_in_blocks
 from afgrl.runs.files import replace_file, write_json
 from afgrl.runs.folder import Run
 from afgrl.runs.readers import check, read_json, reading
@@ -24,6 +27,7 @@ from afgrl.runs.readers import check, read_json, reading
 MAX_HNSW_ROWS = 250_000
 HNSW_LINKS = 32  # links per row (faiss: M)
 HNSW_CANDIDATES = 100  # rows among which the links of a new row are chosen (faiss: efConstruction)
+IVF_ROWS = 64  # per list, from which the centers of the lists are computed
 N_QUERIES, N_NEIGHBORS = 1_000, 10  # recall is measured with these
 # Rows that a search compares at least (HNSW: efSearch), or lists that it searches (IVF: nprobe).
 SEARCH_EFFORTS = (16, 32, 64, 128, 256, 512)
@@ -50,6 +54,11 @@ class Index:
     faiss_index: Any
     description: IndexDescription
 
+    @property
+    def n(self) -> int:
+        """Rows that it contains."""
+        return int(self.faiss_index.ntotal)
+
     def nearest(self, query: Tensor, k: int) -> Neighbors:
         """Like ``nearest_neighbors``; the index is -1 where fewer than ``k`` rows are found."""
         rows = F.normalize(query).numpy()
@@ -65,8 +74,8 @@ class Index:
         return faiss.SearchParametersIVF(nprobe=min(nlist, max(parameters["nprobe"], enough)))
 
 
-def open_index(run: Run, vectors: np.ndarray) -> Index:
-    """The index of a run, built now if it has none; an index of other vectors than ``vectors`` is refused."""
+def open_index(run: Run) -> Index:
+    """The index of a run, built now if it has none; an index of other vectors than those of the run is refused."""
     if not run.index_description_file.is_file():
         return build_index(run)
     faiss = _import_faiss()
@@ -74,13 +83,12 @@ def open_index(run: Run, vectors: np.ndarray) -> Index:
     with reading(run.index_file):
         same = _file_checksum(run.index_file) == description.file_checksum
         check(same, "it is not the file that index.json describes")
-        faiss_index = faiss.read_index(str(run.index_file))  # may crash on a damaged file
+        mapped = description.kind == "ivf" and sys.platform != "win32"  # a search reads a few lists of the file
+        faiss_index = faiss.read_index(str(run.index_file), faiss.IO_FLAG_MMAP if mapped else 0)  # may crash if damaged
         n_lists = description.parameters.get("nlist")
         check(n_lists in (None, getattr(faiss_index, "nlist", None)), f"it does not have {n_lists} lists")
-    if (
-        description.vectors_fingerprint != vectors_fingerprint(vectors)
-        or (faiss_index.ntotal, faiss_index.d) != vectors.shape
-    ):
+    fingerprint, shape = vectors_fingerprint(run)
+    if description.vectors_fingerprint != fingerprint or (faiss_index.ntotal, faiss_index.d) != shape:
         advice = f"delete {str(run.index_description_file)!r} to build it again"
         raise UserError(f"The index of the run {str(run.path)!r} belongs to other vectors; {advice}.")
     return Index(faiss_index, description)
@@ -97,42 +105,51 @@ def _read_description(run: Run) -> IndexDescription:
 
 
 def build_index(run: Run) -> Index:
-    """Index the vectors of a run, measure the recall, and save both in the run."""
+    """Index the vectors of a run, measure the recall, and save both in the run. One group of vectors is in memory at a
+    time, besides the index."""
     faiss = _import_faiss()
-    _, vectors = run.embedding()
-    x = F.normalize(torch.from_numpy(vectors))
-    faiss_index, kind, parameters = _build_hnsw(faiss, x) if len(x) <= MAX_HNSW_ROWS else _build_ivf(faiss, x)
-    sample = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:N_QUERIES]
-    description = IndexDescription(kind, parameters, 0.0, len(sample), vectors_fingerprint(vectors))
-    index = _with_enough_effort(Index(faiss_index, description), x, x[sample])
+    fingerprint, (n, width) = vectors_fingerprint(run)
+    order = np.random.default_rng(0).permutation(n)
+    faiss_index, kind, parameters = _new_hnsw(faiss, width) if n <= MAX_HNSW_ROWS else _new_ivf(faiss, n, width)
+    if kind == "ivf":
+        faiss_index.train(_unit(run.embedding_rows(order[: IVF_ROWS * parameters["nlist"]])))
+    for group in run.embedding_groups():
+        faiss_index.add(_unit(group))
+    description = IndexDescription(kind, parameters, 0.0, min(n, N_QUERIES), fingerprint)
+    index = _with_enough_effort(Index(faiss_index, description), run, np.sort(order[:N_QUERIES]))
     replace_file(run.index_file, lambda path: _save_index(faiss, path, faiss_index))
     description = replace(index.description, file_checksum=_file_checksum(run.index_file))
     write_json(run.index_description_file, asdict(description))
     return Index(faiss_index, description)
 
 
-def _build_hnsw(faiss: Any, x: Tensor) -> tuple[Any, Literal["hnsw"], dict[str, int]]:
-    faiss_index = faiss.IndexHNSWFlat(x.shape[1], HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+def _new_hnsw(faiss: Any, width: int) -> tuple[Any, Literal["hnsw", "ivf"], dict[str, int]]:
+    faiss_index = faiss.IndexHNSWFlat(width, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
     faiss_index.hnsw.efConstruction = HNSW_CANDIDATES
-    faiss_index.add(x.numpy())
     return faiss_index, "hnsw", {"M": HNSW_LINKS, "efConstruction": HNSW_CANDIDATES, "efSearch": SEARCH_EFFORTS[0]}
 
 
-def _build_ivf(faiss: Any, x: Tensor) -> tuple[Any, Literal["ivf"], dict[str, int]]:
-    n, width = x.shape
+def _new_ivf(faiss: Any, n: int, width: int) -> tuple[Any, Literal["hnsw", "ivf"], dict[str, int]]:
     nlist = min(n, round(2 * n**0.5))
     faiss_index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, nlist, faiss.METRIC_INNER_PRODUCT)
     faiss_index.cp.min_points_per_centroid = 1  # no warning about few rows per list
-    faiss_index.cp.max_points_per_centroid = 64
-    faiss_index.train(x.numpy())
-    faiss_index.add(x.numpy())
     return faiss_index, "ivf", {"nlist": nlist, "nprobe": SEARCH_EFFORTS[0]}
 
 
-def _with_enough_effort(index: Index, x: Tensor, query: Tensor) -> Index:
-    """The index with the smallest search effort that reaches the target recall, or with the largest."""
-    k = min(N_NEIGHBORS + 1, len(x))  # one more, because each query finds itself
-    worst_exact = nearest_neighbors(query, x, k).similarity[:, -1:] - ROUNDING
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return F.normalize(torch.tensor(rows)).numpy()
+
+
+def as_tensors(groups: Iterable[np.ndarray]) -> Iterator[Tensor]:
+    """Groups of stored vectors, which are read-only, as tensors."""
+    return (torch.tensor(group) for group in groups)
+
+
+def _with_enough_effort(index: Index, run: Run, sample: np.ndarray) -> Index:
+    """The index with the smallest search effort that reaches the target recall on these rows, or with the largest."""
+    query = torch.from_numpy(run.embedding_rows(sample))
+    k = min(N_NEIGHBORS + 1, index.n)  # one more, because each query finds itself
+    worst_exact = nearest_in_blocks(query, as_tensors(run.embedding_groups()), k).similarity[:, -1:] - ROUNDING
     name = "efSearch" if index.description.kind == "hnsw" else "nprobe"
     for effort in SEARCH_EFFORTS:
         description = replace(index.description, parameters=index.description.parameters | {name: effort})
@@ -144,11 +161,13 @@ def _with_enough_effort(index: Index, x: Tensor, query: Tensor) -> Index:
     return Index(index.faiss_index, description)
 
 
-def vectors_fingerprint(vectors: np.ndarray) -> str:
-    """A hash of shape, type and values."""
-    digest = hashlib.blake2b(repr((vectors.shape, vectors.dtype.str)).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(vectors).data)
-    return digest.hexdigest()
+def vectors_fingerprint(run: Run) -> tuple[str, tuple[int, int]]:
+    """A hash of the shape and the values of a run's vectors, and the shape."""
+    shape = (len(run.embedding_ids()), run.embedding_width)
+    digest = hashlib.blake2b(repr((shape, "<f4")).encode(), digest_size=16)
+    for group in run.embedding_groups():
+        digest.update(np.ascontiguousarray(group).data)
+    return digest.hexdigest(), shape
 
 
 def _file_checksum(path: Path) -> str:

@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from afgrl.analysis.index import open_index
+from afgrl.analysis.index import as_tensors, open_index
 from afgrl.data.ingest import first_few
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
-from afgrl.ops.knn import Neighbors, nearest_neighbors
-from afgrl.runs.added import all_names, all_nodes, all_vectors
+from afgrl.ops.knn import Neighbors
+from afgrl.ops.knn.blocks import nearest_in_blocks
+from afgrl.runs.added import additions, all_ids, all_names, all_nodes, vector_groups, vectors_of
 from afgrl.runs.folder import Run
+from afgrl.runs.in_memory import RunInMemory
 
 
 class SimilarNodes(dict[str, list[dict[str, object]]]):
@@ -39,40 +41,42 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
     """
     if k < 1:
         raise UserError(f"The number of neighbors must be at least 1, not {k}.")
-    ids, vectors = all_vectors(run)
+    run = RunInMemory(run.path)  # names and columns are asked for several times
+    ids = all_ids(run)
     k = min(k, len(ids) - 1)
-    text, names = as_text(ids), all_names(run)
-    rows = [_row_of(text, ids, names and names[1], name) for name in wanted]
-    every = torch.from_numpy(vectors)
+    names = all_names(run)
+    rows = [_row_of(ids, names and names[1], name) for name in wanted]
+    own = [str(ids[row]) for row in rows]
     answer = SimilarNodes()
-    answer.titles = {text[row]: _title(text[row], names and names[1][row].as_py()) for row in rows}
+    answer.titles = {name: _title(name, names and names[1][row].as_py()) for name, row in zip(own, rows, strict=True)}
+    # One group of rows at a time: all vectors of a large run would take gigabytes, to find a few of them.
+    query = torch.from_numpy(vectors_of(run, np.array(rows)))
     if index:
-        _, trained = run.embedding()
-        opened = open_index(run, trained)
-        neighbors = opened.nearest(every[rows], k + 1)  # one more, because the node finds itself
-        neighbors = _with_added(neighbors, every[rows], every[len(trained) :], len(trained), k + 1)
+        opened = open_index(run)
+        neighbors = opened.nearest(query, k + 1)  # one more, because the node finds itself
+        neighbors = _with_added(neighbors, query, [addition.vectors for addition in additions(run)], opened.n, k + 1)
         answer.algorithm, answer.recall = opened.description.kind, opened.description.recall
     else:
-        neighbors = nearest_neighbors(every[rows], every, k + 1)
+        neighbors = nearest_in_blocks(query, as_tensors(vector_groups(run)), k + 1)
     nodes = _readable_columns(all_nodes(run)) if run.data() else pa.table({"id": pa.nulls(len(ids))})
     name_column = names[0] if names else None
-    for row, nearest, similarity in zip(rows, neighbors.index, neighbors.similarity, strict=True):
+    for name, row, nearest, similarity in zip(own, rows, neighbors.index, neighbors.similarity, strict=True):
         others = (nearest != row) & (nearest >= 0)  # an index returns -1 if it finds fewer
         found, values = nearest[others][:k], similarity[others][:k].tolist()
-        answer[text[row]] = [
-            {"id": name, "similarity": round(value, 6)} | described
-            for name, value, described in zip(
+        answer[name] = [
+            {"id": other, "similarity": round(value, 6)} | described
+            for other, value, described in zip(
                 ids[found.numpy()].tolist(), values, _described(nodes, found.numpy(), name_column), strict=True
             )
         ]
     return answer
 
 
-def _with_added(found: Neighbors, query: Tensor, added: Tensor, n_trained: int, k: int) -> Neighbors:
+def _with_added(found: Neighbors, query: Tensor, added: list[np.ndarray], n_trained: int, k: int) -> Neighbors:
     """The ``k`` nearest of those found in an index and of all added rows, which no index contains."""
-    if not len(added):
+    if not added:
         return found
-    exact = nearest_neighbors(query, added, min(k, len(added)))
+    exact = nearest_in_blocks(query, as_tensors(added), k)
     index = torch.cat([found.index, exact.index + n_trained], 1)
     # An index returns -1 where it finds fewer, with a similarity that means nothing.
     similarity = torch.cat([found.similarity.masked_fill(found.index < 0, -torch.inf), exact.similarity], 1)
@@ -111,20 +115,30 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and np.isfinite(value))
 
 
-def _row_of(text: np.ndarray, ids: np.ndarray, names: pa.ChunkedArray | None, wanted: str) -> int:
-    """The row of an id or name. Ids are compared as ``text``, because a command line has only text."""
-    rows = np.flatnonzero(text == wanted)
+def _row_of(ids: np.ndarray, names: pa.ChunkedArray | None, wanted: str) -> int:
+    """The row of an id or name. Ids are compared as text, because a command line has only text."""
+    rows = _rows_with_id(ids, wanted)
     if not len(rows) and names is not None:
         rows = _rows_named(names, wanted)
     if len(rows) > 1:
-        some = first_few([f"{names[int(row)]} ({text[row]})" for row in rows[:5]], 5)  # type: ignore[index]
+        some = first_few([f"{names[int(row)]} ({ids[row]})" for row in rows[:5]], 5)  # type: ignore[index]
         raise UserError(f"{len(rows):,} nodes have {wanted!r} in their name; pass an id: {some}.")
     if len(rows):
         return int(rows[0])
     if names is None and ids.dtype.kind in "iu":
         raise UserError(f"Unknown node {wanted!r}; the ids range from {ids.min()} to {ids.max()}.")
     known = [] if names is None else [str(name) for name in names.drop_null().to_pylist()]
-    raise unknown("node", wanted, [*text, *known])
+    raise unknown("node", wanted, [*as_text(ids), *known])
+
+
+def _rows_with_id(ids: np.ndarray, wanted: str) -> np.ndarray:
+    if ids.dtype.kind not in "iu":
+        return np.flatnonzero(as_text(ids) == wanted)
+    try:
+        number = int(wanted)
+    except ValueError:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(ids == number) if str(number) == wanted else np.zeros(0, np.int64)  # not 007, nor 1_000
 
 
 def _rows_named(names: pa.ChunkedArray, wanted: str) -> np.ndarray:

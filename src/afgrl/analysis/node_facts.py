@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from afgrl.analysis.traits import listed_traits
 from afgrl.graph import as_text
-from afgrl.runs.added import Addition, additions, all_vectors
+from afgrl.runs.added import Addition, additions, all_ids
 from afgrl.runs.folder import Run
 
 MAX_LISTED = 200  # linked nodes and words of one node
@@ -24,11 +24,14 @@ class Lists:
     full: np.ndarray  # [n] the lengths before the cut
 
     @classmethod
-    def rarest_first(cls, matrix: sp.csr_array, max_entries: int | None = None) -> Lists:
-        """The columns of the entries of each row; columns with few entries first. With ``max_entries``, lists are cut
-        to the largest length at which all of them together have at most that many entries."""
-        lengths = np.diff(matrix.indptr)
+    def rarest_first(
+        cls, matrix: sp.csr_array, max_entries: int | None = None, rows: np.ndarray | None = None
+    ) -> Lists:
+        """The columns of the entries of each row, or of ``rows``; columns with few entries first. With ``max_entries``,
+        lists are cut to the largest length at which all of them together have at most that many entries."""
         frequency = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        matrix = matrix if rows is None else matrix[rows]
+        lengths = np.diff(matrix.indptr)
         row = np.repeat(np.arange(matrix.shape[0]), lengths)
         order = np.lexsort((matrix.indices, frequency[matrix.indices], row))
         rank = np.arange(len(row)) - np.repeat(matrix.indptr[:-1], lengths)
@@ -36,6 +39,14 @@ class Lists:
         kept = np.minimum(lengths, longest)
         starts = np.concatenate([[0], np.cumsum(kept)])
         return cls(starts, matrix.indices[order][rank < longest].astype(np.int32), lengths.astype(np.int32))
+
+    def only(self, known: np.ndarray) -> Lists:
+        """The lists with the positions of their values in ``known``, without values that are not in it."""
+        order = np.argsort(known, kind="stable")
+        at = np.minimum(np.searchsorted(known, self.values, sorter=order), len(known) - 1)
+        present = known[order[at]] == self.values
+        starts = np.concatenate([[0], np.cumsum(present)])[self.starts]
+        return Lists(starts, order[at][present].astype(np.int32), self.full)
 
     def of(self, row: int) -> list[int]:
         listed: list[int] = self.values[self.starts[row] : self.starts[row + 1]].tolist()
@@ -52,8 +63,9 @@ class NodeFacts:
     names: list[str]
 
     @classmethod
-    def of_run(cls, run: Run, max_entries: int | None = None) -> NodeFacts:
-        """Words are left out for a run whose features are outside of it."""
+    def of_run(cls, run: Run, max_entries: int | None = None, rows: np.ndarray | None = None) -> NodeFacts:
+        """Words are left out for a run whose features are outside of it. With ``rows``, only those nodes have lists,
+        and linked nodes are positions among them; the number of all linked nodes stays."""
         has_features = run.data().get("features_fingerprint") is None
         dataset = run.dataset() if has_features else None
         graph = dataset.graph if dataset else run.edges()
@@ -65,13 +77,16 @@ class NodeFacts:
             words, names = _with_added_words(words, names, added)
             n += sum(len(addition.ids) for addition in added)
         links = sp.csr_array((np.ones(edges.shape[1], np.int8), tuple(edges)), shape=(n, n))
-        linked, listed = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
-        return cls(linked, listed, names)
+        if rows is None:
+            linked, listed = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
+            return cls(linked, listed, names)
+        linked = Lists.rarest_first(links, rows=rows).only(rows)
+        return cls(linked, Lists.rarest_first(words, max_entries, rows), names)
 
 
 def _added_edges(run: Run, added: list[Addition], n_trained: int) -> np.ndarray:
     """[2, e] the edges of added nodes as rows, in both directions, each once, without those to removed nodes."""
-    row_of = {node_id: row for row, node_id in enumerate(as_text(all_vectors(run)[0]))}
+    row_of = {node_id: row for row, node_id in enumerate(as_text(all_ids(run)))}
     pairs, start = set[tuple[int, int]](), n_trained
     for addition in added:
         for row, linked in enumerate(addition.linked.to_pylist(), start):

@@ -215,6 +215,8 @@ def forecast(answer: dict[str, Any]) -> list[Table]:
         memory = [f"{row[name] / 2**30:.1f} GiB" for name in ("memory_bytes", "free_bytes")]
         fits = "yes" if row["fits"] else "no"
         table.add_row(row["device"], *memory, fits, _duration(row[f"{step}_seconds"]), _duration(row["seconds"]))
+        if row["temporary_bytes"]:
+            table.caption += f" Training takes up to {row['temporary_bytes'] / 2**30:.1f} GiB of temporary disk."
         if row["narrower"]:
             table.caption += f" These settings fit: {_options(row['narrower'])}."
     proposals = [(row["device"], proposal) for row in answer["devices"] for proposal in row["faster"]]

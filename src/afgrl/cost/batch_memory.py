@@ -17,6 +17,7 @@ from afgrl.ops.knn import BLOCK_BYTES
 from afgrl.ops.knn.clusters import FINE_PROBES
 from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
 from afgrl.ops.sparse.batches import CHUNK_BYTES
+from afgrl.ops.sparse.cpu import COLUMNS
 from afgrl.ops.sparse.layout import COLUMN_MULTIPLE
 from afgrl.ops.svd import OVERSAMPLING, rows_to_fit
 
@@ -35,6 +36,7 @@ class BatchMemory:
 
     settings: AFGRLSettings
     load: Workload
+    in_files: bool = False  # tables are in temporary files, and only blocks of them are in memory
 
     @property
     def work(self) -> BatchWork:
@@ -43,7 +45,8 @@ class BatchMemory:
     def peak(self) -> int:
         """From the graph to its vectors."""
         prepared = self.model() + self.adjacency()
-        return max(prepared + self.prepare(), self.trained() + self.refresh(), self.trained() + self.embed())
+        stages = (prepared + self.prepare(), self.trained() + self.refresh(), self.trained() + self.embed())
+        return max(stages) + self._working()
 
     def trained(self) -> int:
         """What stays after training."""
@@ -138,7 +141,8 @@ class BatchMemory:
         untrained = work.parts - settings.encoder_width if work.parts else 0
         new_directions = 0 if settings.input == "svd" else work.directions
         held = self._table(new_directions + untrained + settings.n_components)
-        return self.trained() + held + PARQUET + max(self._table(settings.n_components), 2 * self.model())
+        written = max(self._table(settings.n_components), 2 * self.model())
+        return self.trained() + self._working() + held + PARQUET + written
 
     def _make_table(self) -> int:
         """[X | SX | …]: the blocks, the scaled blocks, and the table they are joined to. Sparse ones are joined by
@@ -166,7 +170,8 @@ class BatchMemory:
         """X with unit rows, and four blocks of its projection."""
         blocks = self._table((N_HOPS + 1) * self.work.rank)
         if self.load.device == "cpu":
-            return blocks + FLOAT * self.load.nnz
+            in_blocks = self.in_files and self._is_dense and self.load.n_features <= self.work.rank
+            return blocks + (0 if in_blocks else FLOAT * self.load.nnz)
         x = self._table(self.load.n_features)  # made dense, then scaled; without a projection, it is the first block
         return max(2 * x, blocks + (x if self.load.n_features > self.work.rank else 0))
 
@@ -193,4 +198,9 @@ class BatchMemory:
         return self._table(self.settings.encoder_width)
 
     def _table(self, columns: int) -> int:
-        return FLOAT * self.load.n * columns
+        return 0 if self.in_files else FLOAT * self.load.n * columns
+
+    def _working(self) -> int:
+        """With tables in files: the columns of three tables that pass through all products together, and rows that are
+        computed at once."""
+        return FLOAT * 3 * COLUMNS * self.load.n + 2 * CHUNK_BYTES if self.in_files else 0

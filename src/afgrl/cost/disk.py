@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from afgrl.config import Settings
 from afgrl.cost.limits import FLOAT, NARROWEST, least_memory
-from afgrl.cost.machine import free_memory
+from afgrl.cost.machine import free_disk, free_memory
 from afgrl.data import Dataset
 from afgrl.data.benchmarks.cache import cache_folder
 from afgrl.data.files import large_table_bytes, source_tables
@@ -88,12 +87,6 @@ def check_run_disk(method: type[Method], settings: Settings, dataset: Dataset, f
         f"The run needs about {needed / GIB:.1f} GiB on the disk of {str(folder)!r}, and {free / GIB:.1f} GiB are "
         f"free; {advice}."
     )
-
-
-def free_disk(folder: Path) -> int:
-    """Free bytes on the disk of a folder that may not exist yet."""
-    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.is_dir())
-    return shutil.disk_usage(existing).free
 
 
 def _narrower(method: type[Method], settings: Settings, dataset: Dataset, free: int) -> int | None:

@@ -13,14 +13,15 @@ from afgrl.cost.batches import batch_seconds
 from afgrl.cost.disk import ReadingNeeds, check_reading, check_run_disk, run_disk
 from afgrl.cost.limits import check_memory, narrower
 from afgrl.cost.machine import free_memory, matmul_rates
-from afgrl.cost.memory import needed_memory
 from afgrl.cost.program import program_memory
 from afgrl.cost.proposals import faster
+from afgrl.cost.storage import storage_plan
 from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data import Dataset
 from afgrl.data.any_source import read_source
 from afgrl.data.read_keywords import ReadKeywords, with_keywords
 from afgrl.data.tables.options import ReadOptions
+from afgrl.graph import Graph
 from afgrl.methods import Method, available_methods
 from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
 
@@ -67,7 +68,9 @@ def estimate_cost(dataset: Dataset, given: dict[str, Any], reading: ReadingNeeds
 
 def _on(kind: str, settings: AFGRLSettings, load: Workload, program: tuple[int, int]) -> dict[str, Any]:
     in_use, peak_so_far = program if kind == "cpu" else (0, 0)
-    needed, free = needed_memory(settings, load), free_memory(kind)
+    free = free_memory(kind)
+    plan = storage_plan(settings, load, free)
+    needed = plan.memory_bytes
     rates = matmul_rates(torch.device(kind))
     if settings.in_batches:
         parts = batch_seconds(settings, load, rates)
@@ -77,11 +80,21 @@ def _on(kind: str, settings: AFGRLSettings, load: Workload, program: tuple[int, 
         total = step * settings.epochs
     return {
         "device": kind, "memory_bytes": max(in_use + needed, peak_so_far), "free_bytes": in_use + free,
-        "fits": needed <= free,
+        "temporary_bytes": plan.disk_bytes, "fits": needed <= free,
         f"{settings.step_name}_seconds": step, "seconds": total,
         "narrower": {} if needed <= free else narrower(settings, load, free),
         "faster": faster(settings, load, rates),
     }  # fmt: skip
+
+
+def table_folder(settings: Settings, graph: Graph, device: torch.device) -> Path | None:
+    """A folder for the tables of training, made now, if they do not fit into memory."""
+    if device.type != "cpu" or not isinstance(settings, AFGRLSettings):
+        return None
+    folder = storage_plan(settings, Workload.of(graph, device.type), free_memory(device.type)).folder
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _epoch_seconds(settings: AFGRLSettings, load: Workload, rates: dict[str, float]) -> float:
@@ -105,9 +118,16 @@ def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -
     load = check_memory(_method_of(settings), settings, dataset.graph, device)
     if load is None or not isinstance(settings, AFGRLSettings):
         return None
-    needed, free = needed_memory(settings, load), free_memory(device.type)
-    if needed <= free:
+    free = free_memory(device.type)
+    plan = storage_plan(settings, load, free)
+    needed = plan.memory_bytes
+    if needed <= free and plan.folder is None:
         return None
+    if needed <= free:
+        return (
+            f"The tables of training are in temporary files of up to {plan.disk_bytes / 2**30:.1f} GiB in "
+            f"{plan.folder}: the {free / 2**30:.1f} GiB of free memory are too little for them."
+        )
     fitting = narrower(settings, load, free)
     advice = " ".join(f"--set {name}={value}" for name, value in (fitting or {}).items())
     hint = f"; {advice} would fit" if fitting else ""

@@ -8,7 +8,7 @@ import torch
 
 from afgrl.config import Settings
 from afgrl.cost.machine import total_memory
-from afgrl.cost.memory import needed_memory
+from afgrl.cost.storage import plan_with_files, storage_plan
 from afgrl.cost.workload import Workload
 from afgrl.errors import UserError
 from afgrl.graph import Graph
@@ -32,9 +32,13 @@ def check_memory(method: type[Method], settings: Settings, graph: Graph, device:
     if not isinstance(settings, AFGRLSettings):
         return None
     load = Workload.of(graph, device.type)
-    needed = needed_memory(settings, load)
+    needed = storage_plan(settings, load, most).memory_bytes
     if needed > MARGIN * most:
-        raise _too_large("about", needed, most, device, narrower(settings, load, most) or {})
+        files = plan_with_files(settings, load)
+        advice = ""
+        if files is not None and files.memory_bytes <= most:
+            advice = f"; or set AFGRL_CACHE to a folder with {files.disk_bytes / 2**30:,.0f} GiB for temporary files"
+        raise _too_large("about", needed, most, device, narrower(settings, load, most) or {}, advice)
     return load
 
 
@@ -60,7 +64,7 @@ def narrower(settings: AFGRLSettings, load: Workload, free: int) -> dict[str, in
     """The widest settings that fit, by halving; None if the graph itself is too large."""
     changes: dict[str, int] = {}
     names = ["n_components", *(["encoder_width"] if settings.in_batches else []), "predictor_width"]
-    while needed_memory(settings.model_copy(update=changes), load) > free:
+    while storage_plan(settings.model_copy(update=changes), load, free).memory_bytes > free:
         widths = {name: getattr(settings, name) for name in names} | changes
         if max(widths.values()) <= NARROWEST:
             return None
@@ -68,10 +72,12 @@ def narrower(settings: AFGRLSettings, load: Workload, free: int) -> dict[str, in
     return changes
 
 
-def _too_large(how: str, needed: float, most: int, device: torch.device, fitting: dict[str, int]) -> UserError:
+def _too_large(
+    how: str, needed: float, most: int, device: torch.device, fitting: dict[str, int], advice: str = ""
+) -> UserError:
     hint = f"; {', '.join(f'{name}={value}' for name, value in fitting.items())} would fit" if fitting else ""
     size = f"{how} {needed / 2**30:,.0f} GiB" if math.isfinite(needed) else "more memory than can be addressed"
     return UserError(
         f"Training needs {size} with these settings, and the {device.type} has "
-        f"{most / 2**30:,.0f} GiB{hint or '; use a smaller width'}."
+        f"{most / 2**30:,.0f} GiB{hint or '; use a smaller width'}{advice}."
     )

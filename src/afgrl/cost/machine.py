@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import statistics
 import sys
 import time
@@ -73,6 +74,12 @@ def free_memory(kind: str) -> int:
         return torch.cuda.mem_get_info()[0]
     free = min(_of_machine("MemAvailable"), _free_of_container())
     return int(free) if math.isfinite(free) else sys.maxsize
+
+
+def free_disk(folder: Path) -> int:
+    """Free bytes on the disk of a folder that may not exist yet."""
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.is_dir())
+    return shutil.disk_usage(existing).free
 
 
 def total_memory(kind: str) -> int:

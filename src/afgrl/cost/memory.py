@@ -16,20 +16,26 @@ CPU_SLACK = 8 << 20  # buffers of threads
 HEAP = 64 << 20
 
 
-def peak_memory(settings: AFGRLSettings, load: Workload) -> int:
+def peak_memory(settings: AFGRLSettings, load: Workload, *, in_files: bool = False) -> int:
     """Peak bytes in use from the graph to the vectors, without the program itself and, on a CPU, without the graph."""
     if not settings.in_batches:
         return _full_batch_memory(settings, load)
-    return BatchMemory(settings, load).peak() + (GPU_WORKSPACE if load.device == "cuda" else CPU_SLACK)
+    return BatchMemory(settings, load, in_files).peak() + (GPU_WORKSPACE if load.device == "cuda" else CPU_SLACK)
 
 
-def needed_memory(settings: AFGRLSettings, load: Workload) -> int:
-    """Bytes that a process needs from the graph it has read to the files of a run, in addition to those in use."""
-    peak = peak_memory(settings, load)
+def needed_memory(settings: AFGRLSettings, load: Workload, *, in_files: bool = False) -> int:
+    """Bytes that a process needs from the graph it has read to the files of a run, in addition to those in use; with
+    ``in_files``, the tables of training in batches are in temporary files."""
+    peak = peak_memory(settings, load, in_files=in_files)
     if load.device == "cuda":
         return peak
-    saving = BatchMemory(settings, load).save() if settings.in_batches else _full_batch_save(settings, load)
+    saving = BatchMemory(settings, load, in_files).save() if settings.in_batches else _full_batch_save(settings, load)
     return max(peak, saving) + min(peak, HEAP) + loaded_later()
+
+
+def table_disk(settings: AFGRLSettings, load: Workload) -> int:
+    """At most the bytes of the temporary files: what the tables take in memory otherwise."""
+    return BatchMemory(settings, load).peak() - BatchMemory(settings, load).model()
 
 
 def _full_batch_memory(settings: AFGRLSettings, load: Workload) -> int:

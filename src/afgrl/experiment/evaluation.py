@@ -91,7 +91,7 @@ def last_epoch_scores(
 ) -> dict[str, Any]:
     """The scores of one embedding of all nodes in the last-epoch protocol; a label of -1 means none.
 
-    Of more than 200,000 labeled nodes, a sample is scored. The features and the normalized adjacency of the nodes are
+    Of more than 150,000 labeled nodes, a sample is scored. The features and the normalized adjacency of the nodes are
     for the clustering readout.
     """
     rows, labels, splits = sample_labeled(*select_labeled(y, splits))

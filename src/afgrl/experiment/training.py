@@ -11,13 +11,14 @@ import torch
 
 from afgrl.config import Settings
 from afgrl.cost.disk import check_reading
-from afgrl.cost.forecast import check_disk, memory_warning
+from afgrl.cost.forecast import check_disk, memory_warning, table_folder
 from afgrl.data import Dataset
 from afgrl.data.splits import TRAIN, VALIDATION
 from afgrl.errors import DISK_IS_FULL, Interrupted, UserError
 from afgrl.experiment.model import complete_settings, describe_model
 from afgrl.experiment.periodic import PeriodicEvaluation
 from afgrl.methods import Method
+from afgrl.ops.storage import tables_in_files
 from afgrl.runs.embeddings import GROUP_ROWS
 from afgrl.runs.files import StorageError
 from afgrl.runs.folder import EVALUATIONS, HISTORY, Run
@@ -79,6 +80,13 @@ def train_run(
     run: Run, spec: RunSpec, dataset: Dataset, settings: Settings, device: torch.device, display: Display | None = None
 ) -> Run:
     """Train in a run folder from its last checkpoint, or from the beginning if it has none."""
+    with tables_in_files(table_folder(settings, dataset.graph, device)):
+        return _train_run(run, spec, dataset, settings, device, display)
+
+
+def _train_run(
+    run: Run, spec: RunSpec, dataset: Dataset, settings: Settings, device: torch.device, display: Display | None
+) -> Run:
     run.save_environment(device)
     stopwatch = Stopwatch()
     if device.type == "cuda":

@@ -112,7 +112,7 @@ def _filtered(first_view: FirstView, where: Where) -> str:
 
 def _selected(first_view: FirstView, nodes: Nodes, where: Where) -> dict[str, Any]:
     """How many nodes these are, and the first ones."""
-    rows = np.flatnonzero(first_view.sampling.matching(where))
+    rows = np.flatnonzero(first_view.matching(where))
     listed = rows[:MAX_LISTED].tolist()
     ids, names = [nodes.ids[row] for row in listed], [nodes.name_of(row) for row in listed]
     return {"total": len(rows), "ids": ids, "names": names}
@@ -122,7 +122,7 @@ def _export(first_view: FirstView, nodes: Nodes, query: ExportParameters) -> Res
     if query.rows is not None and query.where is None:
         rows = checked_rows(nodes, query.rows)
     elif query.where is not None and query.rows is None:
-        rows = np.flatnonzero(first_view.sampling.matching(query.where))
+        rows = np.flatnonzero(first_view.matching(query.where))
     else:
         raise UserError("An export needs one of the parameters 'rows' and 'where'.")
     parts, n_escaped = export_rows(nodes, rows, query.format, columns=query.columns, vectors=query.vectors)

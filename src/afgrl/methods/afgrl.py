@@ -33,6 +33,7 @@ from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_upd
 from afgrl.ops.pair_loss import Pull, batch_pair_loss, positive_pair_loss, pull_of
 from afgrl.ops.propagation import Propagated, propagate
 from afgrl.ops.sparse.rows import own_rows
+from afgrl.ops.storage import empty_rows, row_blocks
 from afgrl.ops.streams import SideStream
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors, rows_to_fit
 
@@ -169,14 +170,16 @@ class AFGRLMethod(Method):
         pairs = self.search.find(h, t, inputs.edges, labels, side, shards)
         new = pull_of(t, pairs.src, pairs.dst, pairs.is_positive, shards, over=self.settings.loss_over)
         if self.settings.neighbor_weight:
-            new.rows.add_(2 * self.settings.neighbor_weight * neighbor_mean(t, inputs.adjacency))
+            mean = neighbor_mean(t, inputs.adjacency)
+            for part in row_blocks(len(t), t.device):
+                new.rows[part].add_(2 * self.settings.neighbor_weight * mean[part])
             new.rows.div_(1 + self.settings.neighbor_weight)
         self.pull = Pull(*map(in_place, self.pull or (None, None), new))
 
     def _encode_all(self, encoder: Encoder, inputs: BatchInputs) -> Tensor:
         """Of the nodes of this process: [n_own, d]."""
         table = inputs.table
-        output = torch.empty(table.shape[0], self.settings.encoder_width, device=table.device)
+        output = empty_rows(table.shape[0], self.settings.encoder_width, table.device)
         for rows in table.chunks(self.settings.encoder_width):
             output[rows] = encoder(Propagated(table.rows(rows), inputs.adjacency))
         return output
@@ -225,7 +228,7 @@ class AFGRLMethod(Method):
             self.projection.copy_(leading_eigenvectors(gram, len(self.projection.T)))
         if len(h) <= HUGE:
             return parts(slice(None)) @ self.projection
-        vectors = h.new_empty(len(h), len(self.projection.T))
+        vectors = empty_rows(len(h), len(self.projection.T), h.device)
         for start in range(0, len(h), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
             vectors[rows] = parts(rows) @ self.projection

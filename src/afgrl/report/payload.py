@@ -11,17 +11,21 @@ import torch
 
 from afgrl.analysis.node_facts import Lists, NodeFacts
 from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS, READOUT_COLUMNS, ScoreColumn
-from afgrl.ops.knn import nearest_neighbors
-from afgrl.ops.knn.clusters import fine_partition, nearest_in_clusters
+from afgrl.ops.knn import Neighbors, nearest_neighbors
+from afgrl.ops.knn.blocks import nearest_in_blocks
 from afgrl.report.arrays import Json, pack_array, smallest_type
 from afgrl.report.map_nodes import MAX_COLUMNS, MapNodes
+from afgrl.report.sample import Sampling
 from afgrl.runs.added import additions, all_vectors
 from afgrl.runs.folder import HISTORY, Run
+from afgrl.runs.in_memory import RunInMemory
 from afgrl.runs.spec import RunSpec
 
 N_NEIGHBORS = 10
-MOST_EXACT = 200_000  # nodes; for more, neighbors are searched in the nearest clusters only
-PROBES = 256  # of them: .88 of the ten nearest of a million planted nodes are there (docs/scale.md)
+# Nodes of a report that has all of them. Judgment: the file of 120,000 nodes has up to 40 MB (tests/report), and to
+# compare all pairs of more takes longer than a user waits.
+MOST_NODES = 200_000
+KEY_ROWS = 1 << 16  # that are compared with the sample at a time
 SHOWN_SCORES = (*COLUMNS, READOUT_COLUMNS[0])
 # One score per task.
 CHARTED = (
@@ -32,11 +36,23 @@ SIMILARITY_SCALE = 32767  # similarities are sent as int16: cosine times this
 
 
 def run_payload(run: Run, name: str, projection: str, message: Callable[[str], Any]) -> Json:
-    """Everything that a report shows, with the nearest nodes of every node and what they have in common.
-    Complexity: O(n²·d)."""
+    """Everything that a report shows, with the nearest nodes of every node and what they have in common. Complexity:
+    O(n²·d). Of more than 200,000 nodes it has a sample, the nodes nearest to those, and the density of all."""
+    run = RunInMemory(run.path)
     nodes = MapNodes.of_run(run, projection, message)
-    neighbors = _neighbors(all_vectors(run)[1], message)
-    return page_payload(run, name, nodes.packed()) | {"neighbors": neighbors, "facts": _facts(run)}
+    n = len(nodes.ids)
+    if n <= MOST_NODES:
+        rows, start, found = np.arange(n), nodes.packed(), _nearest(run, np.arange(n), message)
+    else:
+        sampling = Sampling.of(nodes, run)
+        sample = sampling.sampled()
+        message(f"The report has a sample of {len(sample):,} of the {n:,} nodes, and the nodes nearest to them.")
+        found = _nearest(run, sample, message)
+        rows = np.concatenate([sample, np.setdiff1d(found.index.numpy(), sample)])
+        start = sampling.packed_start(rows, len(sample))
+    facts = NodeFacts.of_run(run, MAX_ENTRIES, None if len(rows) == n else rows)
+    parts = {"neighbors": _packed_neighbors(found, rows), "facts": _facts(facts)}
+    return page_payload(run, name, start) | parts
 
 
 def page_payload(run: Run, name: str, nodes: Json) -> Json:
@@ -57,8 +73,7 @@ def page_payload(run: Run, name: str, nodes: Json) -> Json:
     }
 
 
-def _facts(run: Run) -> Json:
-    facts = NodeFacts.of_run(run, MAX_ENTRIES)
+def _facts(facts: NodeFacts) -> Json:
     return {"edges": _lists(facts.edges), "words": _lists(facts.words), "names": facts.names}
 
 
@@ -171,18 +186,25 @@ def _cells(tasks: Json) -> list[Json | None]:
     return cells
 
 
-def _neighbors(vectors: np.ndarray, message: Callable[[str], Any]) -> Json:
-    n = len(vectors)
-    k = min(N_NEIGHBORS, n - 1)
+def _nearest(run: Run, rows: np.ndarray, message: Callable[[str], Any]) -> Neighbors:
+    """The nearest nodes of these among all, without the node itself."""
+    vectors = all_vectors(run)[1]
+    n, k = len(vectors), min(N_NEIGHBORS, len(vectors) - 1)
     if k < 1:
-        return {"k": 0, "index": pack_array(np.zeros(0, np.int32)), "similarity": pack_array(np.zeros(0, np.int16))}
-    message(f"Computing the {k} nearest neighbors of {n:,} nodes.")
-    x = torch.from_numpy(vectors)
-    if n > MOST_EXACT:
-        clusters = fine_partition(x)
-        found = nearest_in_clusters(x, x, k, clusters.labels, clusters.centers, diagonal="drop", probes=PROBES)
-    else:
-        found = nearest_neighbors(x, x, k, diagonal="drop")
+        return Neighbors(torch.zeros(len(rows), 0, dtype=torch.int64), torch.zeros(len(rows), 0))
+    message(f"Computing the {k} nearest neighbors of {len(rows):,} nodes.")
+    keys = torch.from_numpy(vectors)
+    if len(rows) == n:
+        return nearest_neighbors(keys, keys, k, diagonal="drop")
+    found = nearest_in_blocks(keys[torch.from_numpy(rows)], keys.split(KEY_ROWS), k + 1)
+    own = found.index == torch.from_numpy(rows).unsqueeze(1)
+    own[:, -1] |= ~own.any(1)  # of equal vectors, the node itself may not be among the nearest
+    return Neighbors(found.index[~own].view(-1, k), found.similarity[~own].view(-1, k))
+
+
+def _packed_neighbors(found: Neighbors, rows: np.ndarray) -> Json:
+    """With the positions of the nearest nodes in ``rows``, which are the nodes of the page."""
+    order = np.argsort(rows, kind="stable")
+    index = order[np.searchsorted(rows, found.index.numpy(), sorter=order)].astype(np.int32)
     similarity = (found.similarity.clamp(-1, 1) * SIMILARITY_SCALE).round().to(torch.int16)
-    index = found.index.to(torch.int32)
-    return {"k": k, "index": pack_array(index.numpy()), "similarity": pack_array(similarity.numpy())}
+    return {"k": index.shape[1], "index": pack_array(index), "similarity": pack_array(similarity.numpy())}

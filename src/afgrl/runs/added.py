@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,16 +63,40 @@ def remove_addition(run: Run, name: str) -> None:
     file.unlink()
 
 
+def all_ids(run: Run) -> np.ndarray:
+    """The ids of the nodes the run was trained on, then those of the added ones."""
+    return _joined_ids(run.embedding_ids(), additions(run))
+
+
 def all_vectors(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """The ids and vectors of the nodes the run was trained on, then those of the added ones."""
+    """The ids and vectors of the same nodes."""
     ids, vectors = run.embedding()
     added = additions(run)
     if not added:
         return ids, vectors
+    return _joined_ids(ids, added), np.concatenate([vectors, *(addition.vectors for addition in added)])
+
+
+def vector_groups(run: Run) -> Iterator[np.ndarray]:
+    """The same vectors in groups of rows, of which one is in memory at a time."""
+    yield from run.embedding_groups()
+    yield from (addition.vectors for addition in additions(run))
+
+
+def vectors_of(run: Run, rows: np.ndarray) -> np.ndarray:
+    """The vectors of some of these nodes, by their row numbers: [len(rows), d]."""
+    n, added = len(run.embedding_ids()), additions(run)
+    vectors = run.embedding_rows(np.minimum(rows, n - 1))
+    if added:
+        later = rows >= n
+        vectors[later] = np.concatenate([addition.vectors for addition in added])[rows[later] - n]
+    return vectors
+
+
+def _joined_ids(ids: np.ndarray, added: list[Addition]) -> np.ndarray:
     every = [ids, *(addition.ids for addition in added)]
     numbers = all(part.dtype.kind in "iu" for part in every)
-    joined = np.concatenate(every if numbers else [as_text(part) for part in every])
-    return joined, np.concatenate([vectors, *(addition.vectors for addition in added)])
+    return np.concatenate(every if numbers or not added else [as_text(part) for part in every])
 
 
 def all_nodes(run: Run) -> pa.Table:
@@ -80,7 +105,7 @@ def all_nodes(run: Run) -> pa.Table:
     nodes, added = run.nodes(), additions(run)
     if not added:
         return nodes
-    ids, _ = all_vectors(run)
+    ids = _joined_ids(run.embedding_ids(), added)
     own = pa.table({name: nodes[name] for name in nodes.column_names[1:]})
     parts = [own, *(addition.nodes.drop_columns(["id"]) for addition in added)]
     columns = pa.concat_tables(parts) if own.num_columns else None
@@ -108,7 +133,7 @@ def _read(run: Run, file: Path) -> Addition:
         check(n_parts in (1, len(PARTS)), "its columns are not those of the run")
         nodes, vectors = table.select(range(n_own)), column_vectors(table.column(n_own))
         check(nodes.column_names == own.column_names, "its columns are not those of the run")
-        check(vectors.shape[1] == run.embedding()[1].shape[1], f"its vectors have the width {vectors.shape[1]}")
+        check(vectors.shape[1] == run.embedding_width, f"its vectors have the width {vectors.shape[1]}")
         types = [own.schema.field(name).type for name in own.column_names[1:]]
         check(types == [nodes.schema.field(name).type for name in own.column_names[1:]], "its columns have other types")
         linked, words = (_lists(table, n_own + i if n_parts > 1 else None) for i in (1, 2))

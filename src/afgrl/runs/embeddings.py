@@ -14,7 +14,7 @@ from afgrl.data.leftovers import remove, remove_leftovers, temporary_path
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
 from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, save_tables, write_error
-from afgrl.runs.readers import check, n_rows, read_row_groups, reading
+from afgrl.runs.readers import check, read_row_groups, read_schema, reading, row_group_sizes
 
 GROUP_ROWS = 65_536  # of a Parquet file that are written and read at once
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these
@@ -66,20 +66,53 @@ def vector_column(vectors: np.ndarray) -> pa.Array:
 
 def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
     """The ids and the vectors, which are in memory once: one row group after the other is read into its place."""
-    n, filled = n_rows(file), 0
-    vectors, ids = np.empty((n, 0), dtype=np.float32), []
-    for table in read_row_groups(file):
-        with reading(file):
-            check(table["id"].null_count == 0, "it has no ids")
-            block = column_vectors(table["embedding"], copied=False)
-            if not filled:
-                vectors = np.empty((n, block.shape[1]), dtype=np.float32)
-            vectors[filled : filled + len(block)] = block
-            filled += len(block)
-            ids.append(table["id"].combine_chunks())
+    ids, filled = read_ids(file), 0
+    vectors = np.empty((len(ids), vector_width(file)), dtype=np.float32)
+    for block in vector_groups(file):
+        vectors[filled : filled + len(block)] = block
+        filled += len(block)
     with reading(file):
-        check(filled == n > 0, "it has no ids")
-        return pa.chunked_array(ids).to_numpy(), vectors
+        check(filled == len(ids), f"it has {len(ids):,} ids, but {filled:,} vectors")
+    return ids, vectors
+
+
+def read_ids(file: Path) -> np.ndarray:
+    """The ids alone, [n]."""
+    columns = [table["id"].combine_chunks() for table in read_row_groups(file, ["id"])]
+    with reading(file):
+        check(sum(map(len, columns)) > 0 and not any(column.null_count for column in columns), "it has no ids")
+        ids: np.ndarray = pa.chunked_array(columns).to_numpy()
+        return ids
+
+
+def vector_groups(file: Path) -> Iterator[np.ndarray]:
+    """The vectors in the order of the ids, one row group in memory at a time: [rows, d] each, read-only."""
+    for table in read_row_groups(file, ["embedding"]):
+        with reading(file):
+            block = column_vectors(table["embedding"], copied=False)
+        yield block
+
+
+def read_vectors(file: Path, rows: np.ndarray) -> np.ndarray:
+    """The vectors with these row numbers, in their order: [len(rows), d]. Other row groups are not read."""
+    ends = np.cumsum(row_group_sizes(file))
+    group_of = np.searchsorted(ends, rows, side="right")
+    chosen = np.empty((len(rows), vector_width(file)), dtype=np.float32)
+    groups = np.unique(group_of).tolist()
+    for group, table in zip(groups, read_row_groups(file, ["embedding"], groups), strict=True):
+        with reading(file):
+            block = column_vectors(table["embedding"], copied=False)
+        wanted = group_of == group
+        chosen[wanted] = block[rows[wanted] - ends[group] + len(block)]
+    return chosen
+
+
+def vector_width(file: Path) -> int:
+    """The number of columns of the vectors."""
+    with reading(file):
+        kind = read_schema(file).field("embedding").type
+        check(pa.types.is_fixed_size_list(kind), f"its vectors are {kind}")
+        return int(kind.list_size)
 
 
 def column_vectors(column: pa.ChunkedArray, *, copied: bool = True) -> np.ndarray:

@@ -22,7 +22,15 @@ from afgrl.errors import Interrupted, UserError
 from afgrl.graph import Graph
 from afgrl.ops.collectives import Shards
 from afgrl.runs import checkpoints, dataset_files, logs, replace, results
-from afgrl.runs.embeddings import read_parquet, write_parquet, write_row_groups
+from afgrl.runs.embeddings import (
+    read_ids,
+    read_parquet,
+    read_vectors,
+    vector_groups,
+    vector_width,
+    write_parquet,
+    write_row_groups,
+)
 from afgrl.runs.environment import current_environment
 from afgrl.runs.files import StorageError, replace_file, save_npy, save_npz, save_torch, write_json
 from afgrl.runs.readers import check, check_record, n_rows, read_record, reading
@@ -271,6 +279,28 @@ class Run:
         ids, vectors = read_parquet(self.embedding_file(None, "parquet"))
         self._check_n("embeddings.parquet", len(ids))
         return ids, vectors
+
+    def embedding_ids(self) -> np.ndarray:
+        """The ids alone, [n]."""
+        self._need("embeddings.parquet", NOT_FINISHED)
+        ids = read_ids(self.embedding_file(None, "parquet"))
+        self._check_n("embeddings.parquet", len(ids))
+        return ids
+
+    def embedding_groups(self) -> Iterator[np.ndarray]:
+        """The vectors alone, in groups of rows of which one is in memory at a time: [rows, d] each, read-only."""
+        self._need("embeddings.parquet", NOT_FINISHED)
+        return vector_groups(self.embedding_file(None, "parquet"))
+
+    def embedding_rows(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors of some nodes, by their row numbers: [len(rows), d]."""
+        self._need("embeddings.parquet", NOT_FINISHED)
+        return read_vectors(self.embedding_file(None, "parquet"), rows)
+
+    @property
+    def embedding_width(self) -> int:
+        self._need("embeddings.parquet", NOT_FINISHED)
+        return vector_width(self.embedding_file(None, "parquet"))
 
     def save_predictions(self, classes: np.ndarray) -> None:
         """The class of each node by each split's classifier, [s, n], of a supervised method."""

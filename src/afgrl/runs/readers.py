@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from io import BytesIO
@@ -128,13 +128,26 @@ def read_table(file: Path) -> pa.Table:
         return table
 
 
-def read_row_groups(file: Path) -> Iterator[pa.Table]:
-    """The row groups of a Parquet file, one in memory at a time, with the checks of ``read_table``."""
+def row_group_sizes(file: Path) -> list[int]:
+    with reading(file), open(file, "rb") as opened:
+        metadata = pq.read_metadata(opened)
+        return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+
+def read_row_groups(file: Path, columns: list[str], groups: Iterable[int] | None = None) -> Iterator[pa.Table]:
+    """These columns of a Parquet file, one row group in memory at a time, with the checks of ``read_table``; of all
+    groups, or of some."""
     with reading(file), open(file, "rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
-        for group in range(parquet.num_row_groups):
-            table = parquet.read_row_group(group)
+        for group in range(parquet.num_row_groups) if groups is None else groups:
+            table = parquet.read_row_group(group, columns)
+            check(table.column_names == columns, f"it does not have the columns {', '.join(columns)}")
             table.validate(full=True)
             yield table
+
+
+def read_schema(file: Path) -> pa.Schema:
+    with reading(file), open(file, "rb") as opened:
+        return pq.read_schema(opened)
 
 
 def n_rows(file: Path) -> int:

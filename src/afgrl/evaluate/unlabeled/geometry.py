@@ -12,6 +12,7 @@ from afgrl.csr import csr_to_scipy
 from afgrl.errors import UserError
 from afgrl.evaluate.matrix import is_sparse
 
+BLOCK_ROWS = 1 << 16  # that are in double precision at once
 CONSTANT = 0.01  # a column is nearly constant if its standard deviation is below this share of the mean one
 
 
@@ -63,7 +64,8 @@ def _column_means(x: Tensor) -> tuple[Tensor, Tensor]:
     """The means of the columns and of their squares, [d] float64 each."""
     if not is_sparse(x):
         mean = x.mean(0, dtype=torch.float64)
-        return mean, (x.double() - mean).square().mean(0) + mean.square()
+        sums = torch.stack([(block.double() - mean).square().sum(0) for block in x.split(BLOCK_ROWS)])
+        return mean, sums.sum(0) / len(x) + mean.square()
     rows = csr_to_scipy(x).astype(np.float64)
     means = (np.asarray(part.sum(0)).ravel() / x.shape[0] for part in (rows, rows * rows))
     mean, square = (torch.from_numpy(part) for part in means)

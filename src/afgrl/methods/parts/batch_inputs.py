@@ -19,6 +19,7 @@ from afgrl.ops.propagation.adjacency import Adjacency, own_adjacency
 from afgrl.ops.propagation.columns import pagerank_average
 from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.rows import own_rows
+from afgrl.ops.storage import filled_like, unit_table
 
 SVD_WIDTH, HUGE_SVD_WIDTH = 1024, 256  # columns of the input "svd"
 SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
@@ -66,10 +67,11 @@ class BatchInputs:
     @cached_property
     def table(self) -> RowTable:
         """The input of the encoder."""
-        table = RowTable.of(F.normalize(self.directions[:, : self.svd_width]).mul_(SVD_LENGTH), self.shards)
-        if len(self.directions) > HUGE:  # the encoder's input has more columns than the embedding
-            self.directions = self.directions[:, : self.settings.n_components].clone()
-        return table
+        v = self.directions
+        table = filled_like(v[:, : self.svd_width], lambda rows: F.normalize(rows).mul_(SVD_LENGTH))
+        if len(v) > HUGE:  # the encoder's input has more columns than the embedding
+            self.directions = filled_like(v[:, : self.settings.n_components], torch.clone)
+        return RowTable.of(table, self.shards)
 
     @cached_property
     def directions(self) -> Tensor:
@@ -80,5 +82,5 @@ class BatchInputs:
     @cached_property
     def untrained(self) -> list[Tensor]:
         """The parts of the embedding that need no training, with unit rows: [n_own, d] each."""
-        v = F.normalize(self.directions[:, : self.settings.n_components])
-        return [v] if self.settings.skip == "svd" else [v, F.normalize(pagerank_average(v, self.adjacency))]
+        v = unit_table(self.directions[:, : self.settings.n_components])
+        return [v] if self.settings.skip == "svd" else [v, unit_table(pagerank_average(v, self.adjacency))]

@@ -21,6 +21,7 @@ from afgrl.ops.knn.clusters import Clustering, nearest_in_clusters
 from afgrl.ops.pair_filter import GLOBAL, LOCAL, pair_kinds
 from afgrl.ops.propagation.adjacency import Adjacency, diagonal
 from afgrl.ops.propagation.columns import hops
+from afgrl.ops.storage import filled_rows
 
 Rule = Literal["knn", "knn+adj", "knn+clusters", "clusters", "all"]
 CLUSTER_RULES: tuple[Rule, ...] = ("knn+clusters", "clusters", "all")  # the rules that need clusters
@@ -116,5 +117,6 @@ def neighbor_mean(t: Tensor, adjacency: Adjacency) -> Tensor:
     S = D^-1/2 (A + I) D^-1/2, so ``S D^1/2`` is A + I with scaled rows, and D is one over S's diagonal.
     """
     scale = diagonal(adjacency).rsqrt().unsqueeze(1)
-    (total,) = hops(scale * F.normalize(t), adjacency, 1)
-    return F.normalize(total)
+    scaled = filled_rows(t.shape[0], t.shape[1], t.device, lambda rows: scale[rows] * F.normalize(t[rows]))
+    (total,) = hops(scaled, adjacency, 1)
+    return F.normalize(total, out=total)

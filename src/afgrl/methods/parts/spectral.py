@@ -12,6 +12,7 @@ from afgrl.ops.propagation.columns import hops
 from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.layout import prepared_features
 from afgrl.ops.sparse.rows import unit_rows
+from afgrl.ops.storage import BLOCK_ROWS, filled_rows, unit_table
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors, rows_to_fit
 
 N_HOPS = 3
@@ -76,15 +77,32 @@ class SpectralFeatures(nn.Module):
 
     def _rotate(self, blocks: list[Tensor]) -> Tensor:
         """V from the blocks, which are removed from the list: each takes as much memory as the features."""
-        rotation, *rotations = self.rotation.split(len(self.rotation) // (N_HOPS + 1))
-        v = blocks.pop(0) @ rotation
-        for rotation in rotations:
-            v.addmm_(blocks.pop(0), rotation)
+        first, *others = self.rotation.split(len(self.rotation) // (N_HOPS + 1))
+        if len(blocks[0]) <= BLOCK_ROWS or blocks[0].is_cuda:
+            v = blocks.pop(0) @ first
+            for rotation in others:
+                v.addmm_(blocks.pop(0), rotation)
+            return v
+
+        def rotated(rows: slice) -> Tensor:
+            v = blocks[0][rows] @ first
+            for block, rotation in zip(blocks[1:], others, strict=True):
+                v.addmm_(block[rows], rotation)
+            return v
+
+        v = filled_rows(len(blocks[0]), self.width, blocks[0].device, rotated)
+        blocks.clear()
         return v
 
     def _blocks(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:
-        x = unit_rows(prepared_features(x))
-        h = _product(x, self.basis) if self.basis.numel() else x.to_dense()
+        x = prepared_features(x)
+        if x.layout == torch.sparse_csr:
+            x = unit_rows(x)
+            h = _product(x, self.basis) if self.basis.numel() else x.to_dense()
+        elif self.basis.numel():
+            h = filled_rows(len(x), len(self.basis.T), x.device, lambda rows: F.normalize(x[rows]) @ self.basis)
+        else:
+            h = unit_table(x)
         blocks = [h, *hops(h, adjacency, N_HOPS)]
         for block in blocks:
             F.normalize(block, out=block)

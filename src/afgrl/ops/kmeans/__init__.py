@@ -15,11 +15,14 @@ from afgrl.ops.kmeans.cpu import lloyd_cpu
 from afgrl.ops.kmeans.init import plus_plus_rows, random_rows
 from afgrl.ops.kmeans.reference import KMeansResult, lloyd_reference, lloyd_until_converged
 from afgrl.ops.kmeans.sharded import lloyd_sharded
+from afgrl.ops.storage import unit_table
 
 __all__ = ["KMeansResult", "random_rows", "run_kmeans", "sampled_kmeans"]
 
 SAMPLE_SIZE = 10_000  # rows from which ``sampled_kmeans`` computes its initial centers
-MOST_ROWS = 500_000  # from which it computes its centers
+# From which it computes its centers. Of a million planted vectors and 100 clusters, 200,000 took .45 of the time, and
+# the NMI with the classes was .645 instead of .652, with either of two seeds.
+MOST_ROWS = 500_000
 
 
 def run_kmeans(
@@ -60,7 +63,7 @@ def run_kmeans(
         raise UserError(f"The number of clusters must be between 1 and {x.shape[0]}, not {n_clusters}.")
     kernels = takes_kernels(x) and init == "random" and not until_converged  # evaluation alone uses the other two
     if unit and not kernels:
-        x, unit = F.normalize(x), False
+        x, unit = unit_table(x), False
     if centers is None:
         if rows is None:
             assert generator is not None, "random centers need a generator"

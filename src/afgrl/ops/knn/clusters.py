@@ -15,6 +15,7 @@ from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal, Neighbors
 from afgrl.ops.knn.ring import ring_neighbors
 from afgrl.ops.knn.visitors import PROBES, Clustering, Visitors, nearest_centers
 from afgrl.ops.sparse.stable import stable_product
+from afgrl.ops.storage import filled_rows, row_blocks, unit_table
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors
 
 # Of a partition that is made for the search alone: clusters that a query searches, rows per center, and iterations.
@@ -38,7 +39,7 @@ def nearest_in_clusters(
     if query.shape != key.shape or labels.shape != (n,) or n != len(key):
         shapes = ", ".join(str(tuple(table.shape)) for table in (query, key, labels))
         raise UserError(f"Queries, keys and labels must have one row per node, but their shapes are {shapes}.")
-    query, key, labels = F.normalize(query), F.normalize(key), labels.long()
+    query, key, labels = unit_table(query), unit_table(key), labels.long()
     sizes = torch.bincount(labels, minlength=len(centers))
     nearest = nearest_centers(query, F.normalize(centers), labels, probes)
     visitors = Visitors.of(nearest, labels, sizes, k + (diagonal == "drop"))
@@ -59,7 +60,8 @@ def nearest_in_clusters(
         if len(members):
             search(visitors.queries(cluster), members)
     if diagonal == "first":  # replaces the infinity that put it first
-        similarity[:, 0] = (query * key).sum(1)
+        for rows in row_blocks(n, query.device):
+            similarity[rows, 0] = (query[rows] * key[rows]).sum(1)
     return Neighbors(index, similarity)
 
 
@@ -74,12 +76,15 @@ def in_leading_directions(
     if key.shape[1] <= WIDTH:
         return query, key, centers
     shards = shards or Shards(len(key))
-    query, key = F.normalize(query), F.normalize(key)
-    sample = key[shards.part_of(slice(0, shards.n, max(1, shards.n // ROWS)))]
+    sample = F.normalize(key[shards.part_of(slice(0, shards.n, max(1, shards.n // ROWS)))])
     basis = leading_eigenvectors(gram_matrix([sample], shards), WIDTH).to(key.dtype)
-    if shards.distributed:
-        return stable_product(query, basis.T), stable_product(key, basis.T), centers @ basis
-    return query @ basis, key @ basis, centers @ basis
+
+    def projected(x: Tensor) -> Tensor:
+        if shards.distributed:
+            return stable_product(F.normalize(x), basis.T)
+        return filled_rows(len(x), WIDTH, x.device, lambda rows: F.normalize(x[rows]) @ basis)
+
+    return projected(query), projected(key), centers @ basis
 
 
 def fine_clusters(n: int) -> int:

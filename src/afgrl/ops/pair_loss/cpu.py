@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.ops.sparse.matrix import SparseMatrix
+from afgrl.ops.storage import filled_rows, unit_table
 
 
 def agreement_cpu(z: Tensor, t: Tensor, matrix: SparseMatrix, divisor: Tensor) -> tuple[Tensor, Tensor]:
@@ -19,11 +20,21 @@ def agreement_cpu(z: Tensor, t: Tensor, matrix: SparseMatrix, divisor: Tensor) -
 
 def pull_cpu(t: Tensor, matrix: SparseMatrix) -> Tensor:
     """(M + Mᵀ) T with unit rows T of ``t``: [n, d]."""
-    unit, weight = F.normalize(t), matrix.explicit_values
-    pull = _weighted_sums(unit, matrix.indptr, matrix.indices, weight)
-    pull += _weighted_sums(unit, matrix.indptr_t, matrix.indices_t, weight.index_select(0, matrix.order_t))
-    return pull
+    unit, weight = unit_table(t), matrix.explicit_values
+    weight_t = weight.index_select(0, matrix.order_t)
+
+    def rows_of_pull(rows: slice) -> Tensor:
+        pull = _weighted_sums(unit, matrix.indptr, matrix.indices, weight, rows)
+        pull += _weighted_sums(unit, matrix.indptr_t, matrix.indices_t, weight_t, rows)
+        return pull
+
+    return filled_rows(t.shape[0], t.shape[1], t.device, rows_of_pull)
 
 
-def _weighted_sums(unit: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor) -> Tensor:
-    return F.embedding_bag(indices, unit, indptr, mode="sum", per_sample_weights=weight, include_last_offset=True)
+def _weighted_sums(unit: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, rows: slice) -> Tensor:
+    offsets = indptr[rows.start : rows.stop + 1]
+    entries = slice(int(offsets[0]), int(offsets[-1]))
+    return F.embedding_bag(
+        indices[entries], unit, offsets - offsets[0], mode="sum", per_sample_weights=weight[entries],
+        include_last_offset=True,
+    )  # fmt: skip

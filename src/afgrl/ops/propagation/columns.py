@@ -16,13 +16,14 @@ from afgrl.ops.dispatch import is_fast
 from afgrl.ops.propagation.adjacency import Adjacency
 from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.cpu import COLUMNS
+from afgrl.ops.storage import empty_rows
 
 TELEPORT, PPR_STEPS = 0.15, 10
 
 
 def hops(x: Tensor, adjacency: Adjacency, n_hops: int) -> list[Tensor]:
     """``Sx, S²x, …`` of ``x`` [n, d], for ``n_hops`` hops: [n, d] each."""
-    results = [torch.empty_like(x) for _ in range(n_hops)]
+    results = [empty_rows(x.shape[0], x.shape[1], x.device, x.dtype) for _ in range(n_hops)]
     for columns, multiply in _column_blocks(x, adjacency):
         h = x[:, columns]
         for result in results:
@@ -33,13 +34,16 @@ def hops(x: Tensor, adjacency: Adjacency, n_hops: int) -> list[Tensor]:
 
 def pagerank_average(v: Tensor, adjacency: Adjacency, teleport: float = TELEPORT, n_steps: int = PPR_STEPS) -> Tensor:
     """Ten steps of ``h ← .85 S h + .15 v`` from ``h = v``, by default: [n, d]."""
-    averages = []
-    for columns, multiply in _column_blocks(v, adjacency):
+    blocks = _column_blocks(v, adjacency)
+    average = empty_rows(v.shape[0], v.shape[1], v.device, v.dtype) if len(blocks) > 1 else v
+    for columns, multiply in blocks:
         h = start = v[:, columns].contiguous()
         for _ in range(n_steps):
             h = torch.lerp(multiply(h), start, teleport)
-        averages.append(h)
-    return torch.cat(averages, dim=1) if len(averages) > 1 else averages[0]
+        if len(blocks) == 1:
+            return h
+        average[:, columns] = h
+    return average
 
 
 def _column_blocks(x: Tensor, adjacency: Adjacency) -> list[tuple[slice, Callable[[Tensor], Tensor]]]:

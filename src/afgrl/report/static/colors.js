@@ -72,7 +72,7 @@ function groupMark(bin) {
 function colorCategories(runs, columns) {
   // The clusters of several runs have different names, but share their numbers and colors.
   const labelOf = (value) => (runs.length > 1 ? value : groupLabel(runs[0], columns[0], value));
-  const ofAll = columns[0]?.all; // of a sample: the values of all nodes
+  const ofAll = runs.length === 1 ? columns[0]?.all : null; // of a sample: the values of all nodes
   const sizes = ofAll ? new Map(ofAll.values.map((value, code) => [value, ofAll.sizes[code]])) : valueSizes(runs, columns);
   const nValues = sizes.size + (ofAll?.rarer ?? 0);
   const tooMany = nValues > MAX_GROUPS;

@@ -41,7 +41,7 @@ function decodeRun(raw, index) {
     density: raw.sample && decodeDensity(raw.sample.density), // of the nodes that pass the filters
     fullDensity: null, // of all nodes, set below
     view: null, // of a sample: the filtered nodes
-    filteredOnly: new Set(), // of a sample: rows that the page has only because a filter asked for them
+    offMap: new Set(), // of a sample: rows that are no points; in the explorer those that only a filter asked for
     serverRows: raw.sample && Array.from(decodeArray(raw.sample.rows)), // of a sample: the row of each node on the server
     pageRows: null, // of a sample: the reverse, set below
     foundNames: new Map(), // of a sample: id → name of found nodes
@@ -51,6 +51,7 @@ function decodeRun(raw, index) {
   run.nameColumn = run.columns.find(({ role }) => role === "name") ?? null;
   run.fullDensity = run.density;
   if (raw.sample) run.pageRows = new Map(run.serverRows.map((serverRow, row) => [serverRow, row]));
+  for (let row = raw.sample?.points ?? run.n; row < run.n; row++) run.offMap.add(row);
   return run;
 }
 
@@ -141,9 +142,10 @@ function matchGroup(text, wanted) {
   return at > 0 ? 2 : text.length > wanted.length ? 1 : 0;
 }
 
+// Of a sample, only the points have stored neighbors.
 function storedNeighbors(run, row) {
   const { k, index, similarity } = run.neighbors;
-  return Array.from({ length: k }, (_, rank) => ({
+  return Array.from({ length: row * k < index.length ? k : 0 }, (_, rank) => ({
     row: index[row * k + rank],
     similarity: similarity[row * k + rank] / SIMILARITY_SCALE,
   }));

@@ -68,12 +68,16 @@ function nodeContent(matches) {
     make(
       "h3",
       {},
-      page.live ? [neighborCountInput(), " nearest nodes"] : `${matches[first].neighbors.length} nearest nodes`,
+      page.live ? [neighborCountInput(), " nearest nodes"] : nearestTitle(matches[first]),
       make("span", { class: "note" }, "cosine similarity"),
     ),
     ...matches.flatMap((match, index) => neighborsInRun(page.runs[index], match, common)),
     common.size ? make("p", { class: "note" }, `Bold: among the nearest in every run (${common.size}).`) : "",
   ];
+}
+
+function nearestTitle({ neighbors }) {
+  return neighbors.length ? `${neighbors.length} nearest nodes` : "Nearest nodes are in this file for points of the map";
 }
 
 // The name with the id beside it, or the id.
@@ -119,7 +123,9 @@ function edgeList(run, { degree, edges }) {
     make("li", {}, button(truncate(nodeLabel(run, row), 40), { class: "chip" }, () => chooseNode(run.ids[row])));
   const listed = edges.slice(0, MAX_LISTED_EDGES);
   const notDrawn = edges.length < degree ? `; the map shows ${formatCount(edges.length)} of them` : "";
-  const more = degree > listed.length ? ` The ${listed.length} with the fewest edges of their own are listed.` : "";
+  const isPart = run.sample && !page.live; // linked nodes that are not in the file are missing, not only common ones
+  const fewest = degree > listed.length && !isPart;
+  const more = fewest ? ` The ${listed.length} with the fewest edges of their own are listed.` : "";
   return [
     make("h3", {}, degree ? plural(degree, "edge") : "No edges"),
     degree ? make("p", { class: "note" }, `Lines on the map${notDrawn}.${more}`) : "",
@@ -135,7 +141,7 @@ function neighborsInRun(run, match, common) {
         { class: "neighbors", "aria-label": "Nearest nodes" },
         match.neighbors.map((neighbor) => neighborItem(run, match, neighbor, common)),
       )
-    : make("p", { class: "note" }, "This run does not contain the node.");
+    : make("p", { class: "note" }, run.sample ? "The sample lacks this node." : "This run does not contain the node.");
   return [...heading, list];
 }
 

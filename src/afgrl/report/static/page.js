@@ -107,11 +107,11 @@ function addPlot(run) {
 
 async function redraw() {
   renderLegend();
-  const [{ sample }] = page.runs;
-  if (sample && !(await filterOnServer(page.runs[0]))) return;
+  const asksServer = page.live && page.runs[0].sample;
+  if (asksServer && !(await filterOnServer(page.runs[0]))) return;
   for (const plot of page.plots) {
     const { run } = plot;
-    plot.shown = sample ? sampledRows(run) : Int32Array.from(run.ids.keys()).filter((row) => isVisible(plot, row));
+    plot.shown = asksServer ? sampledRows(run) : sampledRows(run).filter((row) => isVisible(plot, row));
     plot.nFiltered = run.n;
   }
   renderProjectionNote();
@@ -120,7 +120,7 @@ async function redraw() {
   page.selection?.select(null);
   if (page.chosen === null) return;
   renderNode(page.matches);
-  if (sample) markNodes(page.plots[0], page.matches[0] ?? null); // nodes added as marks are points now
+  if (asksServer) markNodes(page.plots[0], page.matches[0] ?? null); // nodes added as marks are points now
 }
 
 function renderTools() {

@@ -40,7 +40,7 @@ function fullView(run) {
 }
 
 function pointSize(plot) {
-  const { n } = plot.run;
+  const n = nPoints(plot.run);
   const size = n < 2500 ? 7 : n < 10000 ? 5 : n < 50000 ? 3.5 : 2.5;
   return plot.holder.clientWidth < 500 ? size * 0.7 : size;
 }
@@ -133,6 +133,8 @@ function markNodes(plot, match) {
   };
   const nAdded = plot.run.n - plot.nFiltered;
   plot.marks = Array.from({ length: nAdded }, (_, index) => addedPoint(plot, plot.nFiltered + index));
+  const named = match ? [match.row, ...match.neighbors.map(({ row }) => row)] : [];
+  plot.marks.push(...named.filter((row) => plot.run.offMap.has(row)).map((row) => addedPoint(plot, row)));
   plot.marks.push(...(match?.neighbors ?? []).map((neighbor) => ring(neighbor.row, "near", size + 6)));
   plot.edges = (match?.facts.edges ?? []).map((end) => ({ from: match.row, to: end, element: makeSvg("line") }));
   if (match) {
@@ -145,7 +147,7 @@ function markNodes(plot, match) {
   placeMarks(plot);
 }
 
-// A node that was added to a sample: a mark until the points are drawn again, which would end a selection.
+// A node that is not in the sample: a mark, in the explorer until the points are drawn again, which would end a selection.
 function addedPoint(plot, row) {
   const element = swatch(page.coloring, page.coloring.bins[plot.run.index][row]);
   element.classList.add("added");

@@ -1,6 +1,6 @@
 "use strict";
-// A large run in the explorer: the page starts with a sample of its nodes, and gets others when they are asked for. The
-// server filters and selects among all nodes.
+// A large run: the map starts with a sample of its nodes, on the density of all. The explorer gets others when they are
+// asked for, and its server filters and selects among all nodes; a report has the nodes nearest to those of the sample.
 
 const DENSITY_COLOR = 0x888888; // a gray that is visible on a light and on a dark page
 const DENSITY_OPACITY = 0.55; // of the densest cell
@@ -17,7 +17,7 @@ function growableColumn(column) {
 // not have are added to the run.
 function answerInPage(run, answer) {
   addNodes(run, answer.nodes);
-  answer.nodes.rows.forEach((serverRow) => run.filteredOnly.delete(run.pageRows.get(serverRow)));
+  answer.nodes.rows.forEach((serverRow) => run.offMap.delete(run.pageRows.get(serverRow)));
   // A node that the page does not have is only compared with others, so any number that is no row serves.
   const pageRow = (serverRow) => run.pageRows.get(serverRow) ?? -1 - serverRow;
   const inPage = (facts) => ({ ...facts, edges: facts.edges.map(pageRow) });
@@ -76,12 +76,16 @@ function joined(Type, first, second) {
 function sampleNote(run) {
   if (!run.sample) return "";
   const { view, sample } = run;
-  const shown = formatCount(view ? view.rows.length : run.n - run.filteredOnly.size);
+  const shown = formatCount(view ? view.rows.length : nPoints(run));
   const which = view ? `the ${formatCount(view.total)} filtered nodes` : `${formatCount(sample.total)} nodes`;
-  return (
-    ` Showing ${shown} of ${which} as points, on the density of all of them in gray. Search finds every node and adds it` +
-    " to the map. The legend, filters, selections and exports cover all nodes."
-  );
+  const others = page.live
+    ? "Search finds every node and adds it to the map. The legend, filters, selections and exports cover all nodes."
+    : "Search finds these and the nodes nearest to them; “afgrl explore” and “afgrl search” find every node.";
+  return ` Showing ${shown} of ${which} as points, on the density of all of them in gray. ${others}`;
+}
+
+function nPoints(run) {
+  return run.n - run.offMap.size;
 }
 
 // The filters of the panel and of the legend, and the cluster shown alone, as the server takes them.
@@ -122,14 +126,14 @@ async function filterOnServer(run) {
   if (question !== run.question) return false;
   const before = run.n;
   addNodes(run, answer.nodes);
-  for (let row = before; row < run.n; row++) run.filteredOnly.add(row);
+  for (let row = before; row < run.n; row++) run.offMap.add(row);
   run.view = { total: answer.total, rows: Int32Array.from(answer.nodes.rows, (row) => run.pageRows.get(row)) };
   run.density = decodeDensity(answer.density);
   return true;
 }
 
 function sampledRows(run) {
-  return run.view?.rows ?? Int32Array.from(run.ids.keys()).filter((row) => !run.filteredOnly.has(row));
+  return run.view?.rows ?? Int32Array.from(run.ids.keys()).filter((row) => !run.offMap.has(row));
 }
 
 // The nodes that the filters show, inside a lasso or box if there is one, as a question to the server.

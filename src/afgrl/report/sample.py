@@ -1,17 +1,20 @@
-"""Which nodes of a large run the map shows as points, how dense all of them are, and which are inside a lasso."""
+"""Which nodes of a large run the map shows as points, and how dense all of them are."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.image import imsave
 
-from afgrl.explore.column_index import ColumnIndex
 from afgrl.report.arrays import Json, pack_array
+from afgrl.report.column_index import ColumnIndex
+from afgrl.report.map_nodes import MapNodes
+from afgrl.runs.folder import Run
 
+SAMPLE_POINTS = 20_000  # nodes of a large run that the map shows; judgment: they are on the screen within seconds
 MAX_GROUPS = 200  # a column with at most that many values is one of groups
 MIN_OF_GROUP = 50  # nodes of each group that a sample has, if there are that many
 DENSITY_CELLS = 400  # along the longer side of the map
@@ -85,28 +88,51 @@ class Density:
 
 
 @dataclass(frozen=True, eq=False)
-class PointsByHeight:
-    """The points in the order of y, so that an edge of a polygon is compared only with the points beside it."""
+class Sampling:
+    """A sample of the nodes of a large run, and what the page tells about all of them."""
 
-    order: np.ndarray  # [n]
-    x: np.ndarray  # [n]
-    y: np.ndarray  # [n] ascending
+    nodes: MapNodes
+    columns: dict[str, ColumnIndex]
+    order: np.ndarray  # [n] rows, most important first
+    density: Density
 
     @classmethod
-    def of(cls, points: np.ndarray) -> PointsByHeight:
-        order = np.argsort(points[:, 1])
-        x, y = points[order].astype(np.float64).T
-        return cls(order, np.ascontiguousarray(x), np.ascontiguousarray(y))
+    def of(cls, nodes: MapNodes, run: Run) -> Sampling:
+        table = nodes.columns
+        columns = {
+            name: ColumnIndex.of(column, category=role != "")
+            for name, column, role in zip(table.column_names, table.columns, nodes.roles, strict=True)
+        }
+        order = sampling_order(nodes.ids, columns.values(), _central_ids(run))
+        return cls(nodes, columns, order, Density.of(nodes.points))
 
-    def inside(self, corners: Sequence[tuple[float, float]]) -> np.ndarray:
-        """Which points are inside a polygon, [n] bool: those with an odd number of its edges on their right."""
-        odd = np.zeros(len(self.order), dtype=bool)
-        for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]], strict=True):
-            if y0 == y1:
-                continue
-            first, last = np.searchsorted(self.y, sorted((y0, y1)))
-            beside = slice(first, last)
-            odd[beside] ^= self.x[beside] < x0 + (self.y[beside] - y0) * ((x1 - x0) / (y1 - y0))
-        answer = np.empty_like(odd)
-        answer[self.order] = odd
-        return answer
+    def sampled(self, passing: np.ndarray | None = None) -> np.ndarray:
+        """Rows of the sample, ascending, of all nodes or of those of a mask."""
+        order = self.order if passing is None else self.order[passing[self.order]]
+        rows: np.ndarray = np.sort(order[:SAMPLE_POINTS])
+        return rows
+
+    def packed(self, rows: np.ndarray) -> Json:
+        """These nodes in the format of the payload. Columns of categories stay that: a few rows could look like
+        numbers."""
+        categories = frozenset(name for name, column in self.columns.items() if column.numbers is None)
+        return self.nodes.packed(rows, categories)
+
+    def packed_start(self, rows: np.ndarray, n_points: int) -> Json:
+        """The nodes that a page starts with, of which the first ``n_points`` are points on the map, with the legends
+        and the density of all nodes."""
+        packed = self.packed(rows)
+        for column in packed["columns"]:
+            column["all"] = self.columns[column["name"]].summary()
+        sample = {
+            "total": len(self.order), "rows": pack_array(rows.astype(np.int32)), "points": n_points,
+            "density": self.density.packed(),
+        }  # fmt: skip
+        return packed | {"sample": sample}
+
+
+def _central_ids(run: Run) -> set[str]:
+    """Of the nodes that the cards of the clusters and the map name."""
+    clusters = run.clusters()
+    cards = clusters[1]["clusters"] if clusters else []
+    return {str(node_id) for card in cards for node_id in [card.get("center"), *card["closest"]]}

@@ -1,0 +1,92 @@
+"""Whether tables of training are in memory or in files."""
+
+import numpy as np
+import pytest
+import torch
+
+from afgrl.bench.planted import Planted, write_planted
+from afgrl.config import resolve
+from afgrl.cost import batch_memory, limits, machine, storage
+from afgrl.cost.forecast import memory_warning, table_folder
+from afgrl.cost.limits import check_memory
+from afgrl.cost.memory import needed_memory
+from afgrl.cost.storage import plan_with_files, storage_plan
+from afgrl.cost.workload import Workload
+from afgrl.data import Dataset
+from afgrl.errors import UserError
+from afgrl.experiment.training import fit
+from afgrl.methods import method_class
+from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.ops import storage as tables
+from afgrl.runs.spec import RunSpec
+
+CPU = torch.device("cpu")
+BATCHES = {"steps": 3, "refresh_every": 2}
+
+
+@pytest.fixture
+def load():
+    """Of a graph with a million nodes."""
+    return Workload(1_000_000, n_features=128, n_edges=20_000_000, nnz=128_000_000, device="cpu")
+
+
+def settings_of(graph, **given):
+    return resolve(AFGRLSettings, given, graph=graph)
+
+
+def test_tables_are_in_files_if_they_do_not_fit(small_graph, load, monkeypatch):
+    settings = settings_of(small_graph, **BATCHES)
+    needed, in_files = needed_memory(settings, load), plan_with_files(settings, load)
+    assert in_files.memory_bytes < needed
+    assert 0 < in_files.disk_bytes <= needed
+    assert storage_plan(settings, load, 2 * needed).folder is None
+    assert storage_plan(settings, load, needed) == in_files  # beside what else a machine does
+    monkeypatch.setattr(storage, "free_disk", lambda folder: 1000)
+    assert storage_plan(settings, load, needed).folder is None
+
+
+def test_full_batches_have_no_files(small_graph, load):
+    assert plan_with_files(settings_of(small_graph, epochs=1), load) is None
+
+
+def test_what_fits_neither_names_a_setting_and_a_folder(small_graph, load, monkeypatch):
+    settings = settings_of(small_graph, n_components=64, **BATCHES)
+    in_files = plan_with_files(settings, load)
+    monkeypatch.setattr(Workload, "of", lambda graph, device: load)
+    monkeypatch.setattr(limits, "total_memory", lambda kind: in_files.memory_bytes)
+    check_memory(method_class("afgrl"), settings, small_graph, CPU)
+    monkeypatch.setattr(storage, "free_disk", lambda folder: 0)
+    with pytest.raises(UserError, match=r"GiB; .*; or set AFGRL_CACHE to a folder with \d+ GiB for temporary files\.$"):
+        check_memory(method_class("afgrl"), settings, small_graph, CPU)
+
+
+def test_a_run_with_tables_in_files_has_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(batch_memory, "CHUNK_BYTES", 0)  # more than the tables of this graph
+    monkeypatch.setattr(tables, "SMALLEST", 1)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 500)
+    made, sentences = [], []
+    created = tables.tempfile.mkstemp
+    monkeypatch.setattr(tables.tempfile, "mkstemp", lambda **options: made.append(options["dir"]) or created(**options))
+    vectors = []
+    write_planted(Planted(1200, 6000, classes=5), tmp_path / "graph")
+    for share in (1e9, 0.0):
+        monkeypatch.setattr(storage, "MEMORY_SHARE", share)
+        run = fit(
+            RunSpec(str(tmp_path / "graph"), settings=BATCHES), tmp_path / f"run-{share}", CPU, message=sentences.append
+        )
+        vectors.append(run.embedding()[1])
+    assert np.array_equal(*vectors)
+    assert len(made) > 10
+    assert set(made) == {tmp_path / "cache" / "spill"}
+    assert not list((tmp_path / "cache" / "spill").iterdir())
+    assert len([sentence for sentence in sentences if "temporary files of up to" in sentence]) == 1
+
+
+def test_a_folder_is_made_only_for_tables_in_files(small_graph, tmp_path, monkeypatch):
+    monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
+    settings = settings_of(small_graph, **BATCHES)
+    assert table_folder(settings, small_graph, CPU) is None
+    assert memory_warning(settings, Dataset("small", small_graph), CPU) is None
+    assert not (tmp_path / "cache").exists()
+    assert machine.free_disk(tmp_path / "cache") > 0
