@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.methods.afgrl import CALIBRATION_ROWS, AFGRLMethod, BatchInputs, Inputs, calibration_rows
 from afgrl.methods.base import Size
 from afgrl.methods.parts.afgrl_settings import AFGRLSettings
@@ -27,8 +28,8 @@ from afgrl.ops.knn.clusters import Clustering
 from afgrl.ops.knn.ring import ring_neighbors, sharded_fine_partition, sharded_leading_directions
 from afgrl.ops.pair_loss import Pull
 from afgrl.ops.pair_loss.sharded import sharded_pull
-from afgrl.ops.propagation import Propagated, features_for_products
-from afgrl.ops.propagation.adjacency import gcn_norm_rows
+from afgrl.ops.propagation import Propagated, is_too_dense
+from afgrl.ops.propagation.adjacency import edge_numbers_from, gcn_norm_rows
 from afgrl.ops.propagation.sharded import ShardedMatrix, diagonal, sharded_row_table
 from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.rows import row_range
@@ -50,19 +51,18 @@ class ShardedAFGRL(AFGRLMethod):
         self.shards = shards
         self.counts: Tensor | None = None  # of the pairs of the last refresh, from ``count_pairs``
 
-    def prepare(self, graph: Graph) -> ShardedInputs:
-        """From the whole graph on the host; only the rows of this process are normalized and move to its device."""
+    def prepare(self, graph: Graph | MappedGraph) -> ShardedInputs:
+        """From the whole graph, in memory or in files; only the rows of this process are read and moved."""
         shards, device = self.shards, self.device
-        own = lambda table: row_range(table, shards.begin, shards.end).to(device)  # noqa: E731
+        x = row_range(graph.x, shards.begin, shards.end).to(device)
         rows = gcn_norm_rows(graph, shards.begin, shards.end).to(device)
         adjacency = ShardedMatrix.of(rows.crow_indices(), rows.col_indices(), rows.values(), shards)
-        source, ends = graph.edge_index[0], torch.tensor([shards.begin, shards.end])
-        here = slice(*torch.searchsorted(source, ends).tolist())  # edges are sorted by their source
-        edges = (source[here] * graph.n + graph.edge_index[1, here]).to(device)
-        inputs = ShardedInputs(own(graph.x), adjacency, edges, shards, self_weights=diagonal(rows, shards.begin))
+        edges = edge_numbers_from(graph, shards.begin, shards.end).to(device)
+        inputs = ShardedInputs(x, adjacency, edges, shards, self_weights=diagonal(rows, shards.begin))
         if self.settings.input != "svd":
             n_hops = self.settings.n_hops if self.settings.input == "features" else None
-            inputs.computed["table"] = sharded_row_table(own(features_for_products(graph)), adjacency, n_hops, shards)
+            x = x.to_dense() if is_too_dense(graph) else x
+            inputs.computed["table"] = sharded_row_table(x, adjacency, n_hops, shards)
         return inputs
 
     def _calibration_sample(self, inputs: BatchInputs) -> Propagated:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.ops.dispatch import is_fast
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.sparse import csr_multiplier
@@ -114,9 +115,12 @@ def layer_input(graph: Graph, *, to_sum_one: bool) -> Tensor | FactoredTable:
 
 
 def features_for_products(graph: Graph) -> Tensor:
-    """X, made dense before propagation if it is too dense for CSR. On a GPU only the result is made dense."""
-    too_dense = graph.x.layout == torch.sparse_csr and not graph.x.is_cuda and graph.density > 1 / CSR_PRODUCT_COST
-    return graph.x.to_dense() if too_dense else graph.x
+    return graph.x.to_dense() if is_too_dense(graph) else graph.x
+
+
+def is_too_dense(graph: Graph | MappedGraph) -> bool:
+    """Whether X is made dense before propagation: too dense for CSR. On a GPU only the result is made dense."""
+    return graph.x.layout == torch.sparse_csr and not graph.x.is_cuda and graph.density > 1 / CSR_PRODUCT_COST
 
 
 def _table(adjacency: Tensor, x: Tensor, n_hops: int) -> Tensor:
