@@ -25,7 +25,7 @@ from torch.nn import functional as F  # noqa: E402
 
 from afgrl.data import Dataset  # noqa: E402
 from afgrl.data.spill import row_blocks  # noqa: E402
-from afgrl.experiment import training  # noqa: E402
+from afgrl.experiment import reading, training  # noqa: E402
 from afgrl.graph import Graph  # noqa: E402
 from afgrl.methods.afgrl import AFGRLMethod  # noqa: E402
 from afgrl.methods.parts.positive_search import PositiveSearch  # noqa: E402
@@ -39,8 +39,8 @@ RECALL = "recall"  # the stage that is not part of `afgrl fit`
 STAGES = (
     (RunSpec, "load", "read"),
     (RunSpec, "resolved", "settings"),
-    (training, "memory_warning", "settings"),
-    (training, "check_disk", "settings"),
+    (reading, "memory_warning", "settings"),
+    (reading, "check_disk", "settings"),
     (Run, "save_dataset", "copy into the run"),
     (Graph, "to", "move to the device"),
     (AFGRLMethod, "prepare", "normalize"),

@@ -8,6 +8,10 @@ import re
 from collections.abc import Iterable
 
 DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)  # of an OSError
+# What a user can change by giving another name, so it is invalid input; a failing disk is not.
+ABOUT_THE_NAME = (
+    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EROFS,
+)  # fmt: skip
 MAX_LISTED = 10  # possible names in a message
 MAX_COMPARED = 100_000  # names searched for a close match; more would take seconds
 
@@ -33,6 +37,17 @@ class UserError(AfgrlError, ValueError):
 
 class Interrupted(AfgrlError):
     """Training was asked to stop and has saved a checkpoint; the command line exits with code 130."""
+
+
+def disk_problem(error: OSError) -> str:
+    """What is wrong, and with which file, as the beginning of a sentence."""
+    return f"{error.strerror or error}: {error.filename!r}" if error.filename else str(error)
+
+
+def disk_error(error: OSError) -> AfgrlError:
+    """The sentence about a full disk, a folder without write permission."""
+    advice = "; free some space, then repeat the command" if error.errno in DISK_IS_FULL else ""
+    return (UserError if error.errno in ABOUT_THE_NAME else AfgrlError)(f"{disk_problem(error)}{advice}.")
 
 
 def unknown(what: str, given: str, possible: Iterable[str]) -> UserError:

@@ -49,7 +49,7 @@ def test_a_run_continues_after_its_last_checkpoint_with_the_same_evaluations(tmp
     def killed_after_25(self, state, loss):
         steps.append(state.step)
         if state.step == 25:
-            self.save(state.to_checkpoint())
+            self.save(state)
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoints, "__call__", killed_after_25)

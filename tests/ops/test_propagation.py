@@ -7,6 +7,7 @@ import torch
 from torch_geometric.nn import GCNConv
 
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.ops.propagation import (
     HOP_LENGTH,
     adjacency,
@@ -181,8 +182,14 @@ def test_rows_of_the_normalized_adjacency_are_those_of_the_whole(rng, monkeypatc
     expected = scale[:, None] * dense * scale
     whole = adjacency.gcn_norm(graph)
     assert torch.allclose(whole.to_dense(), expected, atol=1e-6)
+    assert torch.equal(whole.to_dense(), adjacency._sorted_by_receiver(graph).to_dense())  # by another way
+    in_files = MappedGraph(graph.x, graph.edge_index.to(torch.int32), False, graph.edge_weight)
+    edges = graph.edge_index[0] * 50 + graph.edge_index[1]
     for begin, end in ((0, 50), (0, 17), (17, 50), (41, 46), (50, 50)):
-        rows = adjacency.gcn_norm_rows(graph, begin, end)
+        rows = adjacency.gcn_norm_rows(in_files, begin, end)
+        assert torch.equal(rows.to_dense(), adjacency.gcn_norm_rows(graph, begin, end).to_dense())
+        own = adjacency.edge_numbers_from(in_files, begin, end)
+        assert torch.equal(own, edges[(edges >= begin * 50) & (edges < end * 50)])
         assert rows.shape == (end - begin, 50)
         assert torch.equal(rows.to_dense(), whole.to_dense()[begin:end])
         columns = whole.col_indices()[whole.crow_indices()[begin] : whole.crow_indices()[end]]

@@ -9,6 +9,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 import torch
+import torch._dynamo  # every optimizer needs it, and importing it in each process would take seconds
 import torch.distributed as dist
 
 TIMEOUT = 120  # seconds

@@ -15,9 +15,8 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from afgrl.cli import processes as command
 from afgrl.errors import UserError
-from afgrl.experiment import sharded
-from afgrl.experiment.sharded import fit_sharded, resume_sharded
-from afgrl.experiment.training import resume
+from afgrl.experiment import training
+from afgrl.experiment.training import fit, resume
 from afgrl.methods.parts.positive_search import PositiveSearch
 from afgrl.runs.checkpoints import checkpoint_folder, latest_folder
 from afgrl.runs.folder import HISTORY, Run
@@ -50,13 +49,13 @@ def fit_in_processes(rank, n_processes, spec, out, killed_after=None):
             raise KeyboardInterrupt
 
     train = loop.training_loop
-    sharded.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, kill])
+    training.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, kill])
     with contextlib.suppress(KeyboardInterrupt):
-        fit_sharded(spec, out, Processes(rank, n_processes, CPU))
+        fit(spec, out, Processes(rank, n_processes, CPU))
 
 
 def resume_in_processes(rank, n_processes, out):
-    resume_sharded(Run.open(out), Processes(rank, n_processes, CPU))
+    resume(Run.open(out), Processes(rank, n_processes, CPU))
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +120,6 @@ def test_one_process_continues_without_a_new_search(unfinished, monkeypatch):
 
 
 def test_several_processes_continue_what_one_began(spec, tmp_path):
-    from afgrl.experiment.training import fit
-
     one = fit(RunSpec(spec.source, settings=SETTINGS | {"steps": 20}), tmp_path / "one", CPU)
     (one.path / "model.json").unlink()
     text = (one.path / "config.toml").read_text()
@@ -144,10 +141,10 @@ def fit_and_die(spec, out):
 
     torch.set_num_threads(1)
     train = loop.training_loop
-    sharded.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, die])
+    training.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, die])
     restarted = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
     with joined_processes(CPU) as processes:
-        fit_sharded(spec, out, processes, restarted=restarted)
+        fit(spec, out, processes, restarted=restarted)
     return restarted
 
 

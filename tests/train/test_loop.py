@@ -41,7 +41,7 @@ def test_history_has_the_first_every_tenth_and_the_last_epoch(small_graph):
 def test_checkpoints_come_by_epochs_and_at_the_end(small_graph):
     saved = []
     state, inputs = begun(small_graph)
-    training_loop(state, inputs, [Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=10)])
+    training_loop(state, inputs, [Checkpoints(lambda state: saved.append(state.step), every=10)])
     assert saved == [10, 20, 25]
 
 
@@ -49,7 +49,7 @@ def test_checkpoints_come_by_seconds_too(small_graph):
     saved = []
     state, inputs = begun(small_graph, epochs=10)
     clock = iter(range(0, 1000, 25))  # every look at it is 25 seconds later
-    save = lambda checkpoint: saved.append(checkpoint["step"])  # noqa: E731
+    save = lambda state: saved.append(state.step)  # noqa: E731
     training_loop(state, inputs, [Checkpoints(save, every=1000, seconds=60, clock=lambda: next(clock))])
     assert saved == [3, 6, 9, 10]
 
@@ -83,7 +83,7 @@ def test_a_signal_saves_and_stops_after_the_epoch(small_graph):
 
     before = signal.getsignal(signal.SIGTERM)
     with stop_on_signals() as stop:
-        checkpoints = Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=100, stop=stop)
+        checkpoints = Checkpoints(lambda state: saved.append(state.step), every=100, stop=stop)
         with pytest.raises(Interrupted, match="after epoch 7 of 25"):
             training_loop(state, inputs, [interrupt, checkpoints])
     assert saved == [7]
@@ -121,7 +121,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(small
         if state.step == 15:
             next(state.method.parameters()).data.fill_(torch.nan)
 
-    checkpoints = Checkpoints(lambda checkpoint: saved.append(checkpoint["step"]), every=10)
+    checkpoints = Checkpoints(lambda state: saved.append(state.step), every=10)
     watchers = [History(lambda line: None), checkpoints] if who == "history" else [checkpoints]
     with pytest.raises(AfgrlError, match=r"diverged by epoch 20 \(loss nan\); try a smaller learning_rate"):
         training_loop(state, inputs, [poison, *watchers])

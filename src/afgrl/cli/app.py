@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import json
 import os
@@ -15,18 +14,12 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from afgrl.errors import DISK_IS_FULL, AfgrlError, Interrupted, UserError, in_one_line
+from afgrl.errors import AfgrlError, Interrupted, UserError, disk_error
 
 # The order in which data passes through them, then the commands that measure.
 ORDER = (
     "demo", "datasets", "check", "estimate", "fit", "embed", "evaluate", "add", "remove", "search", "cluster",
     "quality", "compare", "report", "explore", "export", "bench", "reproduce", "doctor",
-)  # fmt: skip
-
-
-# What a user can change by giving another name, so it is invalid input; a failing disk is not.
-ABOUT_THE_NAME = (
-    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EROFS,
 )  # fmt: skip
 
 
@@ -84,20 +77,15 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:  # the reader of our output is gone, as with `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(1) from None
-        except OSError as error:  # a full disk, a folder without write permission
-            _quit(2 if error.errno in ABOUT_THE_NAME else 1, _disk_sentence(error))
+        except OSError as error:
+            sentence = disk_error(error)
+            _quit(2 if isinstance(sentence, UserError) else 1, str(sentence))
         except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
             _quit(1, "Out of memory; `afgrl estimate` shows how much is needed and which settings would fit.")
 
     return app.command()(guarded)
-
-
-def _disk_sentence(error: OSError) -> str:
-    problem = f"{error.strerror or error}: {error.filename!r}" if error.filename else str(error)
-    advice = "; free some space, then repeat the command" if error.errno in DISK_IS_FULL else ""
-    return in_one_line(f"{problem}{advice}.")
 
 
 def _is_out_of_memory(error: Exception) -> bool:

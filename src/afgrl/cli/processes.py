@@ -84,7 +84,7 @@ def as_worker(job: Any, out: Path | None, device: str, data_dir: str | None, *, 
 
 
 def _train(job: Any, out: Path | None, device: str, data_dir: str | None, *, force: bool, quiet: bool) -> Any:
-    from afgrl.experiment.sharded import fit_sharded, resume_sharded
+    from afgrl.experiment.training import fit, resume
     from afgrl.runs.spec import RunSpec
     from afgrl.train.distributed import joined_processes
 
@@ -93,9 +93,9 @@ def _train(job: Any, out: Path | None, device: str, data_dir: str | None, *, for
     display, say = progress_display(quiet), silent if quiet else message
     with joined_processes(device_of(device)) as processes:
         if not isinstance(job, RunSpec):
-            return resume_sharded(job, processes, data_dir=data_dir, display=display)
+            return resume(job, processes, data_dir=data_dir, display=display)
         restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        return fit_sharded(job, out, processes, restarted=restarted, force=force, display=display, message=say)
+        return fit(job, out, processes, restarted=restarted, force=force, display=display, message=say)
 
 
 def _raise(outcome: Path) -> None:

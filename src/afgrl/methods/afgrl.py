@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from afgrl.config import Settings
 from afgrl.errors import UserError
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.afgrl_settings import LARGE, AFGRLSettings
 from afgrl.methods.parts.batch_inputs import BatchInputs, svd_width
@@ -111,8 +112,9 @@ class AFGRLMethod(Method):
                     f"Several processes cannot train with {setting}={value!r}; {instead}, or use one process."
                 )
 
-    def prepare(self, graph: Graph) -> Inputs | BatchInputs:
+    def prepare(self, graph: Graph | MappedGraph) -> Inputs | BatchInputs:
         if not self.settings.in_batches:
+            assert isinstance(graph, Graph)
             return Inputs(propagate(graph, self.settings.n_hops), edge_keys(graph))
         shards, n_inputs = replace(self.shards, n=graph.n), svd_width(self.size.n_nodes)
         return BatchInputs.of(graph, self.settings, shards, self.spectral, n_inputs, self.device)

@@ -70,7 +70,7 @@ def load_dataset(folder: Path, spec: RunSpec, data_dir: str | None = None) -> Da
     table_encoder = _table_encoder(folder / TABLE_ENCODER)
     x = stored.x
     if x is None:
-        x = _source_features(folder, spec, data["features_fingerprint"], data_dir)
+        x = source_features(folder, spec, data["features_fingerprint"], data_dir)
     with reading(folder / GRAPH):
         ids = nodes["id"].to_numpy()
         graph = Graph(x, stored.edge_index, ids, data["directed"], stored.edge_weight, table_encoder)
@@ -123,6 +123,12 @@ def read_nodes(folder: Path) -> pa.Table:
         return table
 
 
+def read_ids(folder: Path) -> np.ndarray:
+    """The ids alone, in the order of the vectors: [n]."""
+    ids: np.ndarray = read_table(folder / NODES, ["id"])["id"].to_numpy()
+    return ids
+
+
 def read_data(folder: Path) -> dict[str, Any]:
     """What is known about the dataset: the answer of `afgrl check` and the label column; empty before it is saved."""
     return read_record(folder / DATA, **DATA_ENTRIES) if (folder / DATA).is_file() else {}
@@ -163,7 +169,8 @@ def _node_columns(dataset: Dataset) -> tuple[pa.Table, str | None]:
     return columns.append_column("label", pa.array(dataset.y)), "label"
 
 
-def _source_features(folder: Path, spec: RunSpec, fingerprint: str | None, data_dir: str | None) -> Tensor:
+def source_features(folder: Path, spec: RunSpec, fingerprint: str | None, data_dir: str | None) -> Tensor:
+    """The features of the source of a run; raises ``UserError`` if they are not those it was trained on."""
     x = spec.load(data_dir).graph.x
     if features_fingerprint(x) != fingerprint:
         raise UserError(f"The features of {spec.source!r} differ from those that {str(folder)!r} was trained on.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,10 +12,12 @@ from torch import Tensor
 
 from afgrl.csr import csr_tensor
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.runs.readers import check, reading
 from afgrl.runs.tensor_file import read_tensors, write_tensors
 
 CSR_PARTS = ("x.indptr", "x.indices", "x.values")
+CHECKED_EDGES = 1 << 24  # at once
 
 
 class StoredGraph(NamedTuple):
@@ -28,7 +31,16 @@ def feature_arrays(x: Tensor) -> dict[str, Tensor]:
     if x.layout != torch.sparse_csr:
         return {"x": x.cpu().contiguous()}
     columns = x.col_indices().cpu().to(torch.int32)  # a table has fewer than 2³¹ columns
-    return dict(zip(CSR_PARTS, (x.crow_indices().cpu(), columns, x.values().cpu()), strict=True))
+    return dict(zip(CSR_PARTS, (x.crow_indices().cpu().to(torch.int64), columns, x.values().cpu()), strict=True))
+
+
+def mapped_features(arrays: Mapping[str, Tensor], n_features: int) -> Tensor | None:
+    """The opposite, without a copy of mapped arrays except for the beginnings of rows; None if they are not there."""
+    if "x.indptr" not in arrays:
+        return arrays.get("x")
+    indptr, indices, values = (arrays[name] for name in CSR_PARTS)
+    kind = torch.int32 if len(indices) < 2**31 else torch.int64  # CSR has one type for both
+    return csr_tensor(indptr.to(kind), indices.to(kind), values, (len(indptr) - 1, n_features))
 
 
 def features_fingerprint(x: Tensor) -> str:
@@ -52,12 +64,42 @@ def read_graph(file: Path, n: int) -> StoredGraph:
     with reading(file):
         tensors, metadata = read_tensors(file)
         n_features = int(metadata["n_features"])
-        edge_index, edge_weight = tensors["edge_index"], tensors.get("edge_weight")
-        _check_tensor("edge_index", edge_index, (2, None), torch.int32, torch.int64)
-        _check_range("edge_index", edge_index, n)
-        if edge_weight is not None:
-            _check_tensor("edge_weight", edge_weight, (edge_index.shape[1],), torch.float32)
-        return StoredGraph(edge_index.to(torch.int64), edge_weight, _features(tensors, n, n_features))
+        _check_edges(tensors, n)
+        features = _features(tensors, n, n_features)
+        return StoredGraph(tensors["edge_index"].to(torch.int64), tensors.get("edge_weight"), features)
+
+
+def check_graph(file: Path, n: int) -> None:
+    """That a file is intact, before ``map_graph`` reads it without checks."""
+    with reading(file):
+        tensors, metadata = read_tensors(file)
+        _check_edges(tensors, n)
+        _check_sorted(tensors["edge_index"], n)
+        _features(tensors, n, int(metadata["n_features"]))
+
+
+def map_graph(file: Path, *, directed: bool, x: Tensor | None = None) -> MappedGraph:
+    """The graph of a file that was checked, with features ``x`` if those are not in it."""
+    with reading(file):
+        tensors, metadata = read_tensors(file, verified=True)
+        found = mapped_features(tensors, int(metadata["n_features"])) if x is None else x
+        assert found is not None
+        return MappedGraph(found, tensors["edge_index"], directed, tensors.get("edge_weight"))
+
+
+def _check_edges(tensors: Mapping[str, Tensor], n: int) -> None:
+    edge_index, edge_weight = tensors["edge_index"], tensors.get("edge_weight")
+    _check_tensor("edge_index", edge_index, (2, None), torch.int32, torch.int64)
+    _check_range("edge_index", edge_index, n)
+    if edge_weight is not None:
+        _check_tensor("edge_weight", edge_weight, (edge_index.shape[1],), torch.float32)
+
+
+def _check_sorted(edge_index: Tensor, n: int) -> None:
+    """That edges are in the order of a ``Graph``, block by block; each block begins with the last edge before it."""
+    for start in range(0, edge_index.shape[1], CHECKED_EDGES):
+        block = edge_index[:, max(start - 1, 0) : start + CHECKED_EDGES].to(torch.int64)
+        check(bool(((block[0] * n + block[1]).diff() > 0).all()), "its array 'edge_index' is not sorted")
 
 
 def _features(tensors: dict[str, Tensor], n: int, n_features: int) -> Tensor | None:

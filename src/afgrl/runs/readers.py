@@ -120,10 +120,11 @@ def check_record(value: Any, types: dict[str, type | tuple[type, ...]]) -> None:
         check(fits, f"its entry {name!r} cannot be {found!r}")
 
 
-def read_table(file: Path) -> pa.Table:
-    """A Parquet file. Opened by Python, because PyArrow cannot open names that are not valid text."""
+def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
+    """A Parquet file, or some of its columns. Opened by Python, because PyArrow cannot open names that are not valid
+    text."""
     with reading(file), open(file, "rb") as opened:
-        table = pq.read_table(opened, page_checksum_verification=True)
+        table = pq.read_table(opened, columns=columns, page_checksum_verification=True)
         table.validate(full=True)  # the values of strings and lists are offsets that native code follows
         return table
 

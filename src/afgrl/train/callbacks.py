@@ -35,7 +35,7 @@ class Checkpoints:
 
     def __init__(
         self,
-        save: Callable[[dict[str, Any]], None],
+        save: Callable[[TrainState], None],
         every: int,
         *,
         seconds: float = 60.0,
@@ -56,7 +56,7 @@ class Checkpoints:
         # A finite loss can still have an infinite gradient, so the parameters are checked too.
         if not (torch.isfinite(loss) and state.is_finite()):
             raise _diverged(state, loss.item())
-        self.save(state.to_checkpoint())
+        self.save(state)
         self.saved_at = self.clock()
         if stopping and state.step < state.last:
             unit = state.method.settings.step_name

@@ -1,19 +1,26 @@
-"""The processes that torchrun started: who this one is, and how all of them act at the same step."""
+"""The processes of a run: who this one is, and how all of them act at the same step.
+
+One process that torchrun did not start is the trivial case, which needs no ``torch.distributed``.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
-from afgrl.errors import UserError
+from afgrl.errors import AfgrlError, UserError, disk_error
 from afgrl.ops.collectives import Shards
 from afgrl.train.loop import LOG_EVERY
+
+LONGEST_READING = timedelta(days=1)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,13 @@ class Processes:
     rank: int
     size: int
     device: torch.device
+    distributed: bool = True  # whether torchrun started it; even a single one then has only rows of the graph
+    waiting: dist.ProcessGroup | None = None  # for what takes long in process 0; by default that of everything else
+
+    @classmethod
+    def of(cls, given: Processes | torch.device) -> Processes:
+        """A device means one process on it, without torchrun."""
+        return given if isinstance(given, Processes) else cls(0, 1, given, distributed=False)
 
     @property
     def writes(self) -> bool:
@@ -30,22 +44,45 @@ class Processes:
         return self.rank == 0
 
     def shards(self, n: int) -> Shards:
-        return Shards(n, self.rank, self.size, distributed=True)
+        """The rows of this process."""
+        return Shards(n, self.rank, self.size, distributed=self.distributed)
 
-    def from_first(self, value: Any) -> Any:
-        """The value of process 0, in all processes; exceptions are raised in all of them."""
-        box = [value]
-        dist.broadcast_object_list(box, device=self.device)
-        if isinstance(box[0], BaseException):
+    def from_first(self, call: Callable[[], T]) -> T:
+        """The result of a call in process 0, in all processes; if it fails, they all fail with the same sentence."""
+        if not self.distributed:
+            return call()
+        box: list[Any] = [_outcome(call) if self.writes else None]
+        dist.broadcast_object_list(box, group=self.waiting, device=None if self.waiting else self.device)
+        if isinstance(box[0], AfgrlError):
             raise box[0]
-        return box[0]
+        result: T = box[0]
+        return result
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.distributed:
+            dist.barrier()
 
     def agree(self, step: int, stopping: bool, late: bool) -> tuple[bool, bool]:
-        """Whether any process was asked to stop, or finds it time to save; asked every few steps only."""
+        """Whether any process was asked to stop, or finds it time to save; several are asked every few steps only."""
+        if not self.distributed:
+            return stopping, late
         if step % LOG_EVERY:
             return False, False
-        flags = self.shards(0).sum(torch.tensor([int(stopping), int(late)], device=self.device)).tolist()
-        return flags[0] > 0, flags[1] > 0
+        flags = torch.tensor([int(stopping), int(late)], device=self.device)
+        any_stopping, any_late = (self.shards(0).sum(flags) > 0).tolist()
+        return any_stopping, any_late
+
+
+def _outcome(call: Callable[[], Any]) -> Any:
+    """The result of a call, or the sentence why there is none; any other error ends this process, and torchrun starts
+    all of them again."""
+    try:
+        return call()
+    except AfgrlError as error:
+        return error
+    except OSError as error:
+        return disk_error(error)
 
 
 @contextlib.contextmanager
@@ -64,7 +101,9 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
     store, rank, size = next(dist.rendezvous("env://"))
     store = dist.PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)
+    # By default a process waits ten minutes (NCCL) or thirty (Gloo) for the others, but process 0 may read for longer.
+    waiting = dist.new_group(backend="gloo", timeout=LONGEST_READING)
     try:
-        yield Processes(rank, size, device)
+        yield Processes(rank, size, device, waiting=waiting)
     finally:
         dist.destroy_process_group()

@@ -45,20 +45,21 @@ def save_shards(folder: Path, state: TrainState, shards: Shards) -> None:
 
 
 def load_shards(folder: Path, device: torch.device, shards: Shards | None) -> dict[str, Any]:
-    """A checkpoint for ``TrainState.restore``, in all processes with their rows or, without ``shards``, in a single
-    one."""
+    """A checkpoint for ``TrainState.restore``, in all processes with their rows, or in a single one without
+    ``shards``."""
+    distributed = shards is not None and shards.distributed
     reader = _Reader(folder)
     tensors: dict[str, Tensor] = {}
     for name, entry in reader.read_metadata().state_dict_metadata.items():
         assert isinstance(entry, TensorStorageMetadata)
-        if name.startswith(ROWS) and shards is not None:
+        if name.startswith(ROWS) and shards is not None and distributed:
             own = torch.empty(shards.n_own, entry.size[1], dtype=entry.properties.dtype)
             tensors[name] = _spread(own, shards)
         else:
             tensors[name] = torch.empty(entry.size, dtype=entry.properties.dtype)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # as intended in a single process
-        dcp.load(tensors, storage_reader=_Reader(folder), no_dist=shards is None)
+        dcp.load(tensors, storage_reader=_Reader(folder), no_dist=not distributed)
     local = {name: value.to_local() if isinstance(value, DTensor) else value for name, value in tensors.items()}
     return _checkpoint({name: value.to(device) for name, value in local.items()})
 

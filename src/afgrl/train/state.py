@@ -10,6 +10,7 @@ from torch import Tensor
 
 from afgrl.config import Settings
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.methods import check_processes, method_class
 from afgrl.methods.base import Method, Size
 from afgrl.ops.collectives import Shards
@@ -58,18 +59,22 @@ class TrainState:
 
 
 def initial_state(
-    method: str, settings: Settings, graph: Graph, device: torch.device, shards: Shards | None = None
+    method: str, settings: Settings, graph: Graph | MappedGraph, device: torch.device, shards: Shards | None = None
 ) -> tuple[TrainState, Any]:
     """A state before its first step, and the method's inputs; the initial parameters are the same on every device.
 
-    With ``shards``, the state of one of several processes, whose inputs are the rows it owns.
+    With ``shards``, the state of one of several processes, whose inputs are the rows it owns; only those may be in
+    files.
     """
     parameter_rng, size = torch.Generator().manual_seed(settings.seed), Size(graph.n, graph.n_features)
     model = method_class(method)(settings, size, parameter_rng).to(device)
-    if shards is not None:
+    if shards is not None and shards.distributed:
         check_processes(method, settings)
         model.shards = shards
-    inputs = model.prepare(graph if model.shards.distributed else graph.to(device))
+        inputs = model.prepare(graph)  # type: ignore[arg-type]  # reads and moves only its own rows
+    else:
+        assert isinstance(graph, Graph)
+        inputs = model.prepare(graph.to(device))
     model.initialize(inputs)
     learned: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     learned = learned or [torch.empty(0, device=device)]  # an optimizer needs a tensor even if nothing is learned

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from afgrl.data.dataset import Dataset, Ingested
-from afgrl.data.formats.arrays import MAPPED_BYTES, load_features, read_npy
+from afgrl.data.formats.arrays import MAPPED_BYTES, is_plain, load_features, read_npy
 from afgrl.data.formats.npz import integer_labels
 from afgrl.data.ingest import IngestReport
 from afgrl.data.spill import Spill, spilling
@@ -60,8 +60,20 @@ def load_array_folder(folder: Path, options: ReadOptions) -> Dataset:
     return Dataset(folder.stem or folder.name, graph, y, ingested=ingested)
 
 
+def stored_features(folder: Path) -> np.ndarray | None:
+    """The mapped file whose values the features of the graph are; None if reading the folder changes or copies them."""
+    if not is_array_folder(folder) or not _is_large(folder / FEATURES):
+        return None
+    features = read_npy(folder / FEATURES)
+    return features if features.ndim == 2 and is_plain(features) else None
+
+
+def _is_large(path: Path) -> bool:
+    return path.stat().st_size > MAPPED_BYTES
+
+
 def _features(path: Path) -> Any:
-    large = path.stat().st_size > MAPPED_BYTES
+    large = _is_large(path)
     temporary: AbstractContextManager[Spill | None] = spilling() if large else nullcontext()
     with temporary as spill:
         features = load_features(path, spill)

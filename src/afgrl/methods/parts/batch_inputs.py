@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.methods.parts.afgrl_settings import AFGRLSettings
 from afgrl.methods.parts.positives import edge_keys
 from afgrl.methods.parts.spectral import HUGE, SpectralFeatures
@@ -45,10 +46,10 @@ class BatchInputs:
 
     @classmethod
     def of(
-        cls, graph: Graph, settings: AFGRLSettings, shards: Shards, spectral: SpectralFeatures | None, svd_width: int,
-        device: torch.device,
+        cls, graph: Graph | MappedGraph, settings: AFGRLSettings, shards: Shards, spectral: SpectralFeatures | None,
+        svd_width: int, device: torch.device,
     ) -> BatchInputs:  # fmt: skip
-        """From the whole graph; of several processes, each moves its own rows to its device."""
+        """From the whole graph; of several processes, each reads its own rows and moves them to its device."""
         x, edges = own_rows(graph.x, shards).to(device), edge_keys(graph, shards).to(device)
         inputs = cls(settings, shards, x, own_adjacency(graph, shards, device), edges, spectral, svd_width)
         if settings.input != "svd":

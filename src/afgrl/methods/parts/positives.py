@@ -14,12 +14,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.ops.collectives import Shards
 from afgrl.ops.dispatch import Precision
 from afgrl.ops.knn import Diagonal, nearest_neighbors
 from afgrl.ops.knn.clusters import Clustering, nearest_in_clusters
 from afgrl.ops.pair_filter import GLOBAL, LOCAL, pair_kinds
-from afgrl.ops.propagation.adjacency import Adjacency, diagonal
+from afgrl.ops.propagation.adjacency import Adjacency, diagonal, edge_numbers_from
 from afgrl.ops.propagation.columns import hops
 from afgrl.ops.storage import filled_rows
 
@@ -46,15 +47,11 @@ class Pairs:
         return Pairs(*(part[self.is_positive] for part in (self.src, self.dst, self.kind, self.is_positive)))
 
 
-def edge_keys(graph: Graph, shards: Shards | None = None) -> Tensor:
+def edge_keys(graph: Graph | MappedGraph, shards: Shards | None = None) -> Tensor:
     """Each edge as one number ``source · n + target``, ascending: [e] int64, for ``filter_pairs``; with several
     processes, the edges that begin at the nodes of this one."""
-    source, target = graph.edge_index
-    if shards is not None and shards.distributed:
-        ends = torch.tensor([shards.begin, shards.end], device=source.device)
-        here = slice(*torch.searchsorted(source, ends).tolist())  # edges are sorted by their source
-        source, target = source[here], target[here]
-    return source * graph.n + target
+    shards = shards or Shards(graph.n)
+    return edge_numbers_from(graph, shards.begin, shards.end)
 
 
 def candidate_pairs(

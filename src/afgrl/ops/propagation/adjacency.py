@@ -13,6 +13,7 @@ from torch import Tensor
 
 from afgrl.csr import csr_tensor
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.ops.collectives import Shards
 from afgrl.ops.propagation.sharded import ShardedMatrix
 from afgrl.ops.sparse import spmm
@@ -25,8 +26,81 @@ Adjacency = Any  # S: a CSR tensor, or a ``ShardedMatrix`` with the rows of this
 
 def gcn_norm(graph: Graph) -> Tensor:
     """S as an [n, n] CSR tensor, for products that are computed once."""
-    if graph.edge_weight is None and not graph.directed:
-        return _unweighted_rows(graph, 0, graph.n)
+    return gcn_norm_rows(graph, 0, graph.n)
+
+
+def gcn_norm_rows(graph: Graph | MappedGraph, begin: int, end: int) -> Tensor:
+    """The rows ``begin`` to ``end - 1`` of S: [end - begin, n] CSR. Of the other edges, only blocks are in memory."""
+    if graph.directed:
+        return row_range(_sorted_by_receiver(graph), begin, end)
+    row = graph.edge_index[0]  # symmetric, so that either end may receive
+    nodes = torch.arange(graph.n + 1, dtype=row.dtype, device=row.device)
+    crow = torch.searchsorted(row, nodes) + nodes  # of A + I
+    mean = None if graph.edge_weight is None else _mean_weight(graph.edge_weight)
+    degree = crow.diff().to(torch.float32) if mean is None else _weighted_degree(graph, mean)
+    scale = degree.rsqrt().to(row.device, torch.float32)  # the self-loop makes every degree at least 1
+    return _placed_rows(graph, crow, scale, mean, begin, end)
+
+
+def edge_numbers_from(graph: Graph | MappedGraph, begin: int, end: int) -> Tensor:
+    """The edges that begin at the nodes ``begin`` to ``end - 1``: [any] int64, ``source · n + target``, ascending."""
+    source, target = graph.edge_index
+    first, last = torch.searchsorted(source, torch.tensor([begin, end]).to(source)).tolist()
+    return source[first:last].to(torch.int64) * graph.n + target[first:last]
+
+
+def _mean_weight(weight: Tensor) -> Tensor:
+    """The mean in float32, from sums of blocks in float64: []."""
+    total = sum((part.double().sum() for part in weight.split(BLOCK_EDGES)), weight.new_zeros((), dtype=torch.float64))
+    return (total / len(weight)).to(torch.float32)
+
+
+def _placed_rows(
+    graph: Graph | MappedGraph, crow: Tensor, scale: Tensor, mean: Tensor | None, begin: int, end: int
+) -> Tensor:
+    """Rows of S of an undirected graph, from the row pointers [n + 1] of A + I. Its edges are sorted already, so that
+    the loops only have to be put between them. In blocks of edges, since a sort would take several times the memory of
+    the result."""
+    device, (row, column) = crow.device, graph.edge_index
+    first, last = int(crow[begin]), int(crow[end])  # entries of S that are here
+    columns = torch.empty(last - first, dtype=torch.int64, device=device)
+    values = torch.empty(last - first, dtype=torch.float32, device=device)
+    before = torch.zeros(end - begin, dtype=torch.int64, device=device)  # neighbors with a lower number
+    for start in range(first - begin, last - end, BLOCK_EDGES):
+        part = slice(start, min(start + BLOCK_EDGES, last - end))
+        receiver, sender = row[part].to(torch.int64), column[part].to(torch.int64)
+        is_lower = sender < receiver
+        before += torch.bincount(receiver[is_lower] - begin, minlength=end - begin)
+        # Before the edge (i, j) there are the loops of 0 … i - 1, and that of i if j is larger.
+        place = torch.arange(part.start - first, part.stop - first, device=device) + receiver + ~is_lower
+        value = scale[receiver] * scale[sender]
+        if mean is not None:
+            value *= graph.edge_weight[part] / mean  # type: ignore[index]
+        columns[place], values[place] = sender, value
+    own = torch.arange(begin, end, device=device)
+    crow = crow[begin : end + 1] - first
+    place = crow[:-1] + before
+    columns[place], values[place] = own, scale[own] * scale[own]
+    return csr_tensor(crow, columns, values, (end - begin, graph.n))
+
+
+def _weighted_degree(graph: Graph | MappedGraph, mean: Tensor) -> Tensor:
+    """Sums of the rows of A + I: [n] float64. On the CPU, where the order of a sum is fixed: the same bits in every
+    call, those of a sum by the order of columns."""
+    degree = torch.zeros(graph.n, dtype=torch.float64)
+    for lower in (True, False):
+        for start in range(0, graph.edge_index.shape[1], BLOCK_EDGES):
+            part = slice(start, start + BLOCK_EDGES)
+            receiver, sender = graph.edge_index[:, part].cpu()
+            chosen = (sender < receiver) == lower
+            weight = (graph.edge_weight[part] / mean).cpu().double()  # type: ignore[index]
+            degree.index_add_(0, receiver[chosen], weight[chosen])
+        degree += lower  # the loop, between the lower and the higher columns
+    return degree
+
+
+def _sorted_by_receiver(graph: Graph | MappedGraph) -> Tensor:
+    """S of any graph, by a sort of all its edges."""
     n, (row, column, weight) = graph.n, _entries(graph)
     count = torch.bincount(row, minlength=n)
     crow = torch.cat([count.new_zeros(1), count.cumsum(0)])
@@ -39,9 +113,10 @@ def gcn_norm(graph: Graph) -> Tensor:
     return csr_tensor(crow, column, scale[row] * scale[column] * weight, (n, n))
 
 
-def own_adjacency(graph: Graph, shards: Shards, device: torch.device) -> Adjacency:
+def own_adjacency(graph: Graph | MappedGraph, shards: Shards, device: torch.device) -> Adjacency:
     """The rows of S that this process has, for products with tables of its rows."""
     if not shards.distributed:
+        assert isinstance(graph, Graph)
         return gcn_norm(graph)
     rows = gcn_norm_rows(graph, shards.begin, shards.end).to(device)
     return ShardedMatrix.of(rows.crow_indices(), rows.col_indices(), rows.values(), shards)
@@ -55,39 +130,6 @@ def diagonal(adjacency: Adjacency) -> Tensor:
     row = torch.repeat_interleave(adjacency.crow_indices().diff(), output_size=len(column))
     entries: Tensor = adjacency.values()[row == column]
     return entries
-
-
-def gcn_norm_rows(graph: Graph, begin: int, end: int) -> Tensor:
-    """The rows ``begin`` to ``end - 1`` of S: [end - begin, n] CSR."""
-    if graph.edge_weight is None and not graph.directed:
-        return _unweighted_rows(graph, begin, end)
-    return row_range(gcn_norm(graph), begin, end)
-
-
-def _unweighted_rows(graph: Graph, begin: int, end: int) -> Tensor:
-    """Rows of S of an undirected graph without weights: its edges are sorted already, so that the loops only have to be
-    put between them. In blocks of edges, since a sort would take several times the memory of the result."""
-    n, (row, column) = graph.n, graph.edge_index  # symmetric, so that either end may receive
-    device = row.device
-    crow = torch.searchsorted(row, torch.arange(n + 1, device=device)) + torch.arange(n + 1, device=device)
-    scale = crow.diff().to(torch.float32).rsqrt()  # the self-loop makes every degree at least 1
-    first, last = int(crow[begin]), int(crow[end])  # entries of S that are here
-    columns = torch.empty(last - first, dtype=torch.int64, device=device)
-    values = torch.empty(last - first, dtype=torch.float32, device=device)
-    before = torch.zeros(end - begin, dtype=torch.int64, device=device)  # neighbors with a lower number
-    for start in range(first - begin, last - end, BLOCK_EDGES):
-        part = slice(start, min(start + BLOCK_EDGES, last - end))
-        receiver, sender = row[part], column[part]
-        is_lower = sender < receiver
-        before += torch.bincount(receiver[is_lower] - begin, minlength=end - begin)
-        # Before the edge (i, j) there are the loops of 0 … i - 1, and that of i if j is larger.
-        place = torch.arange(part.start - first, part.stop - first, device=device) + receiver + ~is_lower
-        columns[place], values[place] = sender, scale[receiver] * scale[sender]
-    own = torch.arange(begin, end, device=device)
-    crow = crow[begin : end + 1] - first
-    place = crow[:-1] + before
-    columns[place], values[place] = own, scale[own] * scale[own]
-    return csr_tensor(crow, columns, values, (end - begin, n))
 
 
 def gcn_adjacency(graph: Graph) -> SparseMatrix:
@@ -134,13 +176,13 @@ class _Entries(NamedTuple):
     weight: Tensor | None  # [e + n] divided by the mean of the edges, 1 for self-loops
 
 
-def _entries(graph: Graph) -> _Entries:
-    source, target = graph.edge_index
+def _entries(graph: Graph | MappedGraph) -> _Entries:
+    source, target = graph.edge_index.to(torch.int64)
     loops = torch.arange(graph.n, device=source.device)
     row, column = torch.cat([target, loops]), torch.cat([source, loops])
     order = torch.argsort(row * graph.n + column)
     weight = graph.edge_weight
     if weight is not None:
-        relative = weight / weight.double().mean().to(torch.float32)
+        relative = weight / _mean_weight(weight)
         weight = torch.cat([relative, relative.new_ones(graph.n)])[order]
     return _Entries(row[order], column[order], weight)

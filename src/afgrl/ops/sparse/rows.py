@@ -41,12 +41,13 @@ def own_rows(x: Tensor, shards: Shards) -> Tensor:
 
 
 def row_range(x: Tensor, begin: int, end: int) -> Tensor:
-    """Rows ``begin`` to ``end - 1`` of a dense or CSR tensor, in memory of their own."""
+    """Rows ``begin`` to ``end - 1`` of a dense or CSR tensor, in memory of their own, with indices of 64 bits."""
     if x.layout != torch.sparse_csr:
         return x[begin:end].clone()
-    crow = x.crow_indices()[begin : end + 1]
+    crow = x.crow_indices()[begin : end + 1].to(torch.int64)
     first, last = int(crow[0]), int(crow[-1])
-    parts = (crow - first, x.col_indices()[first:last].clone(), x.values()[first:last].clone())
+    columns = x.col_indices()[first:last].to(torch.int64, copy=True)
+    parts = (crow - first, columns, x.values()[first:last].clone())
     return csr_tensor(*parts, (end - begin, x.shape[1]))
 
 

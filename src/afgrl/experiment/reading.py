@@ -1,0 +1,109 @@
+"""What comes before training: reading the source, checks, the run folder, and its copy of the dataset.
+
+Only process 0 does this. Several processes then map the copy, each to read the rows that it needs; a single one keeps
+the dataset in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from afgrl import methods
+from afgrl.config import Settings
+from afgrl.cost.disk import check_reading
+from afgrl.cost.forecast import check_disk, memory_warning
+from afgrl.data import Dataset
+from afgrl.errors import UserError
+from afgrl.runs.folder import Run
+from afgrl.runs.spec import RunSpec
+from afgrl.train.distributed import Processes
+
+
+class Begun(NamedTuple):
+    """A run folder whose training can begin."""
+
+    run: Run
+    spec: RunSpec
+    settings: Settings
+    dataset: Dataset | None  # None for several processes: it is in the run folder
+
+
+def begin_run(
+    spec: RunSpec, out: Path | None, processes: Processes, *, force: bool, with_features: bool,
+    message: Callable[[str], Any],
+) -> Begun:  # fmt: skip
+    """Called by process 0: read the source and copy it into a new run folder."""
+    check_reading(spec.source, spec.read)
+    dataset = spec.load()
+    spec, settings = spec.resolved(dataset)
+    check_processes(spec, settings, processes)
+    if spec.evaluation.every and dataset.y is None:
+        raise UserError(f"{spec.source!r} has no labels, so it cannot be evaluated during training.")
+    for sentence in dataset.ingested.report.sentences if dataset.ingested else []:
+        message(sentence)
+    if not processes.distributed and (warning := memory_warning(settings, dataset, processes.device)):
+        message(warning)
+    check_disk(settings, dataset, out or Path("runs"))
+    run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)
+    with run.replacing():
+        run.save_spec(spec)
+        outside = run.save_dataset(dataset, with_features=with_features)
+        if processes.distributed:
+            run.share_features(dataset.graph.x)
+    if outside:
+        message(outside)
+    return Begun(run, spec, settings, None if processes.distributed else dataset)
+
+
+def stored_dataset(run: Run, processes: Processes, data_dir: str | None) -> Dataset | None:
+    """Called by process 0: the dataset of an existing run; for several processes it is checked instead."""
+    if not run.data():  # it was killed before the dataset was saved
+        dataset = run.spec().load(data_dir)
+        run.save_dataset(dataset)
+        if processes.distributed:
+            run.share_features(dataset.graph.x)
+    elif processes.distributed:
+        run.check_shared_graph(data_dir)
+    else:
+        dataset = run.dataset(data_dir)
+    return None if processes.distributed else dataset
+
+
+def check_processes(spec: RunSpec, settings: Settings, processes: Processes) -> None:
+    """Raise ``UserError`` for what only one process without torchrun can do."""
+    if not processes.distributed:
+        return
+    methods.check_processes(spec.method, settings)
+    if spec.evaluation.every:
+        raise UserError("Evaluation during training runs in one process; leave out --evaluate-every.")
+
+
+def has_begun(out: Path, *, replaced: bool) -> bool:
+    """Whether the run that torchrun started is in the folder; a complete one may be the run that it replaces."""
+    try:
+        run = Run.open(out)
+        return bool(run.data()) and not (replaced and run.is_complete)
+    except UserError:
+        return False
+
+
+@contextmanager
+def replacing(run: Run, processes: Processes) -> Iterator[None]:
+    """As ``run.replacing``, in process 0. After another process was lost the new run stays: torchrun restarts this one,
+    and it continues from the last checkpoint."""
+    if not processes.writes:
+        yield
+        return
+    lost = None
+    with run.replacing():
+        try:
+            yield
+        except RuntimeError as error:  # of PyTorch: the connection is closed
+            if not processes.distributed:
+                raise
+            lost = error
+    if lost is not None:
+        raise lost

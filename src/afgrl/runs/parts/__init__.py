@@ -1,0 +1,1 @@
+"""The subjects of a run folder, of which ``Run`` consists."""
