@@ -50,11 +50,12 @@ class Visitors(NamedTuple):
     def of(cls, nearest: Tensor, labels: Tensor, sizes: Tensor, min_keys: int) -> Visitors:
         """From the clusters that queries search [q, probes], their own among them, and the number of keys in each."""
         few = sizes[nearest].sum(1) < min_keys
-        nearest = torch.where(few.unsqueeze(1), labels.unsqueeze(1), nearest)
-        probed = nearest.flatten()
-        query = torch.arange(len(labels), device=labels.device).repeat_interleave(nearest.shape[1])
-        foreign = probed != labels.repeat_interleave(nearest.shape[1])
-        others = Groups.of(probed[foreign], len(sizes), query[foreign])
+        # Numbers of 32 bits: there are as many as probes, and their sort takes several times their memory.
+        own = labels.int()
+        probed = torch.where(few.unsqueeze(1), own.unsqueeze(1), nearest.int())
+        foreign = (probed != own.unsqueeze(1)).flatten()
+        query = torch.arange(len(labels), dtype=torch.int32, device=labels.device).repeat_interleave(nearest.shape[1])
+        others = Groups.of(probed.flatten()[foreign], len(sizes), query[foreign])
         return cls(labels, Groups.of(labels, len(sizes)), others, few.nonzero().squeeze(1))
 
     def queries(self, cluster: int) -> Tensor:
