@@ -73,7 +73,7 @@ class Measured:
 
     def untrained(self, graph: Graph) -> dict[str, Tensor]:
         source = Dataset(self.name, graph)
-        found = untrained_embeddings(RunSpec(self.name, "raw"), source, self.device)
+        found = dict(untrained_embeddings(RunSpec(self.name, "raw"), source, self.device))
         return {name: found[name] for name in BASELINES if name in found}
 
     def trained(self, setting: str, graph: Graph) -> Tensor:

@@ -69,7 +69,7 @@ def test_svd_and_ppr_are_those_methods_at_most_as_wide_as_the_run(settings, widt
     graph = communities(n_features=10)
     name = "random" if settings else "raw"
     complete = resolve(method_class(name).settings_class, settings, graph=graph).model_dump()
-    found = untrained_embeddings(RunSpec("", name, settings=complete), Dataset("groups", graph), CPU)
+    found = dict(untrained_embeddings(RunSpec("", name, settings=complete), Dataset("groups", graph), CPU))
     for method in ("svd", "ppr"):
         own = resolve(method_class(method).settings_class, {"n_components": min(width, 512)}, graph=graph)
         state, inputs = initial_state(method, own, graph, CPU)
@@ -81,7 +81,7 @@ def test_the_width_of_the_svd_is_limited(monkeypatch):
     monkeypatch.setattr("afgrl.experiment.evaluation.SVD_COMPONENTS", 5)
     spec = RunSpec("", "random", settings={"n_components": 8})
     complete = resolve(method_class("random").settings_class, dict(spec.settings), graph=communities()).model_dump()
-    found = untrained_embeddings(replace(spec, settings=complete), Dataset("groups", communities()), CPU)
+    found = dict(untrained_embeddings(replace(spec, settings=complete), Dataset("groups", communities()), CPU))
     assert found["svd"].shape[1] == found["ppr"].shape[1] == 5
 
 
@@ -90,8 +90,8 @@ def test_multi_hop_features_that_take_too_much_memory_are_left_out(monkeypatch):
     spec = RunSpec("", "raw")
     size = 4 * 3 * dataset.graph.x.numel()
     monkeypatch.setattr("afgrl.experiment.evaluation.free_memory", lambda kind: 4 * size)
-    assert "hops" in untrained_embeddings(spec, dataset, CPU, sentences.append)
+    assert "hops" in dict(untrained_embeddings(spec, dataset, CPU, sentences.append))
     assert sentences == []
     monkeypatch.setattr("afgrl.experiment.evaluation.free_memory", lambda kind: 4 * size - 1)
-    assert "hops" not in untrained_embeddings(spec, dataset, CPU, sentences.append)
+    assert "hops" not in dict(untrained_embeddings(spec, dataset, CPU, sentences.append))
     assert [sentence[:32] for sentence in sentences] == ["The baseline hops is left out: i"]

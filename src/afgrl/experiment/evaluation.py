@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from afgrl.config import resolve
+from afgrl.config import Settings, resolve
 from afgrl.cost.machine import free_memory
 from afgrl.cost.workload import Workload
 from afgrl.data import Dataset
@@ -81,7 +81,7 @@ def evaluate_run(
                 scores[protocol]["classification"] = own["classification"]
     if baselines:
         untrained = untrained_embeddings(spec, dataset, device, message)
-        scores["baselines"] = {name: last_epoch(embedding) for name, embedding in untrained.items()}
+        scores["baselines"] = {name: last_epoch(embedding) for name, embedding in untrained}
     run.save_scores(scores)
     return scores
 
@@ -105,22 +105,27 @@ def last_epoch_scores(
 
 def untrained_embeddings(
     spec: RunSpec, dataset: Dataset, device: torch.device, message: Callable[[str], None] = lambda sentence: None
-) -> dict[str, Tensor]:
-    """What needs no training: the method before its first step, multi-hop features, the features themselves, and the
-    vectors of the methods svd and ppr, which are at most as wide as the run's own."""
+) -> Iterator[tuple[str, Tensor]]:
+    """What needs no training, one after the other, since all of them would take several times the memory: the method
+    before its first step, multi-hop features, the features themselves, and the vectors of the methods svd and ppr,
+    which are at most as wide as the run's own."""
     settings = resolve(method_class(spec.method).settings_class, spec.settings)
-    state, inputs = initial_state(spec.method, settings, dataset.graph, device)
-    found = {"random": state.method.embed(inputs)}
+    yield "random", _embedded(spec.method, settings, dataset.graph, device)
     needed, free = _hops_memory(dataset.graph, device), free_memory(device.type)
     if needed <= HOPS_SHARE * free:
-        found["hops"] = multi_hop_features(dataset.graph.to(device), N_HOPS)
+        yield "hops", multi_hop_features(dataset.graph.to(device), N_HOPS)
     else:
         message(
             f"The baseline hops is left out: its features take {needed / 2**30:.1f} GiB, more than a quarter of the "
             f"{free / 2**30:.1f} GiB that are free."
         )
-    found["raw"] = readable_features(dataset.graph, device)
-    return found | _spectral_embeddings(spec, dataset, device)
+    yield "raw", readable_features(dataset.graph, device)
+    yield from _spectral_embeddings(spec, dataset, device)
+
+
+def _embedded(method: str, settings: Settings, graph: Graph, device: torch.device) -> Tensor:
+    state, inputs = initial_state(method, settings, graph, device)
+    return state.method.embed(inputs)
 
 
 def readable_features(graph: Graph, device: torch.device) -> Tensor:
@@ -135,10 +140,11 @@ def _hops_memory(graph: Graph, device: torch.device) -> int:
     return min(dense, 12 * sum(load.hop_nnz)) if load.hop_nnz else dense
 
 
-def _spectral_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
+def _spectral_embeddings(spec: RunSpec, dataset: Dataset, device: torch.device) -> Iterator[tuple[str, Tensor]]:
     """The vectors of svd, computed once, and their average, which is what the method ppr computes."""
     width = min(spec.settings.get("n_components", SVD_COMPONENTS), SVD_COMPONENTS)
     settings = resolve(method_class("svd").settings_class, {"n_components": width}, graph=dataset.graph)
     state, inputs = initial_state("svd", settings, dataset.graph, device)
     vectors = state.method.embed(inputs)
-    return {"svd": vectors, "ppr": pagerank_average(vectors, inputs.adjacency)}
+    yield "svd", vectors
+    yield "ppr", pagerank_average(vectors, inputs.adjacency)

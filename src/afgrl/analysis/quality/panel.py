@@ -50,7 +50,7 @@ class Assessment:
 
     def untrained(self, graph: Graph, message: Say = lambda sentence: None) -> Vectors:
         """The baselines on the nodes of the run with the edges of this graph."""
-        return untrained_embeddings(self.run.spec(), replace(self.dataset, graph=graph), self.device, message)
+        return dict(untrained_embeddings(self.run.spec(), replace(self.dataset, graph=graph), self.device, message))
 
     def trained(self, training: Training) -> Vectors:
         return {TRAINED: trained_vectors(self.run, self.dataset, training, self.device, self.display, self.message)}
