@@ -8,9 +8,8 @@ import torch
 from afgrl.config import resolve
 from afgrl.experiment.model import describe_model, load_method
 from afgrl.graph import Graph
-from afgrl.methods import afgrl as afgrl_method
 from afgrl.methods.afgrl import AFGRLSettings
-from afgrl.methods.parts import spectral
+from afgrl.methods.parts import batch_inputs, spectral
 from afgrl.runs.folder import Run
 from afgrl.train.loop import training_loop
 from afgrl.train.state import initial_state
@@ -94,7 +93,7 @@ def test_many_features_are_projected_and_the_encoder_reads_its_own_directions(
     tmp_path, monkeypatch, n_inputs, n_components
 ):
     monkeypatch.setattr(spectral, "RANK", 5)
-    monkeypatch.setattr(afgrl_method, "SVD_WIDTH", n_inputs)
+    monkeypatch.setattr(batch_inputs, "SVD_WIDTH", n_inputs)
     method, opened = exported(tmp_path, communities(), n_components=n_components)
     assert method.spectral.basis.shape == (12, 5)
     assert method.encoder.weights[0].shape[0] == n_inputs
