@@ -12,7 +12,7 @@ from afgrl.config import resolve
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods import method_class
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.afgrl import AFGRLSettings, calibration_rows
 from afgrl.methods.base import Size
 from afgrl.methods.parts import positive_search
 from afgrl.methods.parts.positives import neighbor_mean
@@ -202,6 +202,11 @@ def test_an_embedding_wider_than_all_its_parts_is_refused(small_graph):
     given = {"n_components": 8 * n_features, "encoder_width": 5, "skip": "svd", "steps": 3}
     with pytest.raises(UserError, match=f"have {4 * n_features + 5} columns together: set n_components to at most"):
         start_run("afgrl", small_graph, **given)
+
+
+def test_the_last_row_of_a_huge_graph_exists():
+    """Float32 has no odd numbers above 2²⁴: 33,554,439 becomes 33,554,440."""
+    assert calibration_rows(33_554_440, torch.device("cpu")).max() == 33_554_439
 
 
 def test_large_graphs_compute_centers_from_some_rows(small_graph, monkeypatch):

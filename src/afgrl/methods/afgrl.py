@@ -125,8 +125,8 @@ class AFGRLMethod(Method):
             return
         inputs.fit()
         self.has_fixed_sizes = inputs.table.has_fixed_sizes
-        rows = torch.linspace(0, inputs.shards.n - 1, min(inputs.shards.n, CALIBRATION_ROWS), device=self.device)
-        self._calibrate(Propagated(inputs.table.sample(rows.long()), inputs.adjacency))
+        rows = calibration_rows(inputs.shards.n, self.device)
+        self._calibrate(Propagated(inputs.table.sample(rows), inputs.adjacency))
 
     def _calibrate(self, sample: Propagated) -> None:
         calibrate(self.target, sample)
@@ -256,3 +256,9 @@ class AFGRLMethod(Method):
         if rows is not None and len(rows) != self.shards.n_own:  # saved by one process
             rows = own_rows(rows, self.shards)
         self.pull = None if rows is None else Pull(rows, state["offset"])
+
+
+def calibration_rows(n: int, device: torch.device) -> Tensor:
+    """Evenly spaced rows, from which the frozen norms compute their statistics."""
+    rows = torch.linspace(0, n - 1, min(n, CALIBRATION_ROWS), device=device).long()
+    return rows.clamp_(max=n - 1)  # float32 rounds numbers above 2²⁴, perhaps up to n
