@@ -32,7 +32,7 @@ from afgrl.runs.spec import RunSpec
 from afgrl.train.loop import training_loop
 from afgrl.train.state import TrainState, initial_state
 from benchmarks import RESULTS
-from benchmarks.projection import Cluster, Job, Size, projected_seconds, refresh_bytes, step_bytes
+from benchmarks.projection import Cluster, Job, Rates, Size, projected_seconds, refresh_bytes, step_bytes
 
 JSON = RESULTS / "distributed.json"
 CPU = torch.device("cpu")
@@ -152,17 +152,18 @@ def tables(record: dict[str, Any]) -> list[Table]:
     columns = [Column("processes"), Column("of a"), Column("operation"), Column("bytes sent", 0)]
     columns += [Column("predicted", 0), Column("ratio", 3)]
     titles = ["processes", "accuracy", "NMI", "loss difference before the second refresh"]
+    rates = Rates.measured()
     projection = [
-        [f"{n:,}", name, part, seconds]
+        [f"{n:,}", name, rates.memory * n / cluster.gpus / 2**30, part, seconds]
         for n in (100_000_000, 1_000_000_000) for name, cluster in CLUSTERS.items()
-        for part, seconds in sorted(projected_seconds(Job(n), cluster).items(), key=lambda one: -one[1])
+        for part, seconds in sorted(projected_seconds(Job(n), cluster, rates).items(), key=lambda one: -one[1])
     ]  # fmt: skip
     return [
         Table("Bytes that process 0 sends", columns, bytes_rows),
         Table("Results", [*map(Column, titles), Column("seconds, ratio", 2)], score_rows),
         Table(
             "Projection, not measured: the largest part first",
-            [Column("nodes"), Column("machines"), Column("part"), Column("seconds", 1)],
+            [Column("nodes"), Column("machines"), Column("GiB per GPU", 0), Column("part"), Column("seconds", 1)],
             projection,
         ),
     ]

@@ -1,12 +1,20 @@
 """Bytes that a process sends, by the formulas of docs/scale.md, and what they predict for machines with many GPUs.
 
-A projection, not a measurement: rates and bandwidths are the parameters of ``Cluster``.
+A projection, not a measurement: bandwidths are the parameters of ``Cluster``, and the rates of one GPU come from
+results/scale.json.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from typing import Any
+
+from afgrl.methods.parts.spectral import HUGE
+from afgrl.ops.knn.clusters import FINE_ITERS, WIDTH, fine_clusters
+from afgrl.ops.knn.ring import RING_BYTES
+from benchmarks import RESULTS
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,10 @@ def refresh_bytes(size: Size, n_processes: int) -> dict[str, float]:
     entries = 2 * size.positives * rows  # of M + Mᵀ in the rows of a process
     distinct = size.n * (1 - math.exp(-entries / size.n))  # columns, if they were drawn at random
     fetched = distinct * others / n_processes
+    fine = size.n > HUGE
+    fine_centers = fine_clusters(size.n) * (size.searched_width + 1) if fine else 0
     return {
+        "fine clusters": FINE_ITERS * sum_bytes(fine_centers, n_processes, 8) + 4 * others * rows * fine,
         "k-means": size.iterations * (sum_bytes(centers, n_processes, 8) + sum_bytes(1, n_processes, 8)),
         "labels": others * rows * size.n_restarts,
         "ring": others * rows * 4 * size.searched_width,
@@ -51,14 +62,13 @@ def refresh_bytes(size: Size, n_processes: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Cluster:
-    """GPUs and what they can do. Bandwidths are those of the vendor's data sheets; the rate is a parameter."""
+    """GPUs and how they are connected. Bandwidths are those of the vendor's data sheets."""
 
     machines: int
     gpus_each: int = 8
     nvlink: float = 450e9  # bytes per second that a GPU sends inside a machine (NVLink 4)
     network: float = 50e9  # bytes per second per GPU between machines (400 Gbit/s)
-    flops: float = 200e12  # of the products of a search and of k-means on one GPU, a quarter of the peak in bf16
-    latency: float = 100e-6  # seconds of one sum over all processes, and of launching one step
+    latency: float = 100e-6  # seconds of one sum over all processes
 
     @property
     def gpus(self) -> int:
@@ -71,35 +81,71 @@ class Cluster:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """Of one H200, in seconds, from the planted graphs of 3 and 10 million nodes; they search in 16 of 4 √n clusters.
+
+    A cluster has √n / 4 keys and 4 √n queries, so n pairs are compared in it, and as many queries and centers for each
+    cluster. ``launches`` and ``pair`` solve the two equations of the two graphs.
+    """
+
+    prepare: float  # per node
+    targets: float  # per node and refresh
+    kmeans: float  # per node and refresh
+    step: float
+    launches: float  # of one cluster, however few pairs it has
+    pair: float  # of one pair in a cluster
+    memory: float  # bytes per node, at the peak
+
+    @classmethod
+    def measured(cls) -> Rates:
+        rows = json.loads((RESULTS / "scale.json").read_text(encoding="utf-8"))["rows"]
+        small, large = (next(row for row in rows if row["graph"] == name) for name in ("planted-3m", "planted-10m"))
+        per_cluster = [_per_call(row, "refresh: neighbors") / fine_clusters(row["nodes"]) for row in (small, large)]
+        pair = (per_cluster[1] - per_cluster[0]) / (large["nodes"] - small["nodes"])
+        n, stages = large["nodes"], large["stages"]
+        prepared = sum(stages[name]["seconds"] for name in ("normalize", "propagation and SVD", "vectors"))
+        return cls(
+            prepared / n, _per_call(large, "refresh: targets") / n, _per_call(large, "refresh: k-means") / n,
+            stages["steps"]["seconds"] / large["settings"]["steps"], per_cluster[1] - pair * n, pair,
+            large["cuda_bytes"] / n,
+        )  # fmt: skip
+
+
+def _per_call(row: dict[str, Any], stage: str) -> float:
+    seconds: float = row["stages"][stage]["seconds"] / row["stages"][stage]["calls"]
+    return seconds
+
+
+@dataclass(frozen=True)
 class Job:
-    """A graph of ``n`` nodes with 128 features, 10 neighbors each, trained with the defaults of large graphs."""
+    """A graph of ``n`` nodes with 128 features, 10 neighbors each, trained with the default settings of its size."""
 
     n: int
-    n_features: int = 128
     degree: int = 10
-    d: int = 512
-    steps: int = 800
-    refresh_every: int = 100
-    n_clusters: int = 100
-    probes: int = 4
-    products: int = 3 * 128 + 10 * 512  # columns × hops of preparation: three of the features, ten of PageRank
+    d: int = 128
+    n_inputs: int = 256  # columns of the encoder's input
+    steps: int = 400
+    refresh_every: int = 200
+    products: int = (3 + 10) * 128  # columns × hops of preparation: three of the features, ten of PageRank
 
     def size(self) -> Size:
-        parameters = 4 * self.n_features * self.d + 2 * self.d * self.d
-        return Size(self.n, self.d, parameters, 128, self.n_clusters)
+        return Size(self.n, self.d, self.n_inputs * self.d + 2 * self.d * self.d, WIDTH, positives=4.0)
 
 
-def projected_seconds(job: Job, cluster: Cluster) -> dict[str, float]:
+def projected_seconds(job: Job, cluster: Cluster, rates: Rates) -> dict[str, float]:
     """Seconds of each part on a cluster, transfers and products added up as if nothing overlapped."""
     n_refreshes, size = job.steps / job.refresh_every, job.size()
-    rows = job.n / cluster.gpus
+    rows, n_clusters = job.n / cluster.gpus, fine_clusters(job.n)
     neighbors = job.n * (1 - math.exp(-(job.degree + 1) / cluster.gpus))  # distinct, if edges were drawn at random
     halo = 4 * neighbors * (cluster.gpus - 1) / cluster.gpus
-    refresh = refresh_bytes(size, cluster.gpus)
-    compared = 2 * rows * (job.probes / job.n_clusters) * job.n * size.searched_width
+    # Each process searches its queries in every cluster of every block of keys that comes around the ring.
+    blocks = cluster.gpus * math.ceil(rows / (RING_BYTES // (4 * size.searched_width)))
     return {
+        "preparation: products": rates.prepare * rows,
         "preparation: rows of neighbors": halo * job.products / cluster.bandwidth,
-        "steps": job.steps * (step_bytes(size, cluster.gpus) / cluster.bandwidth + cluster.latency),
-        "refreshes: search in clusters": n_refreshes * compared / cluster.flops,
-        "refreshes: transfers": n_refreshes * sum(refresh.values()) / cluster.bandwidth,
+        "steps": job.steps * (rates.step + step_bytes(size, cluster.gpus) / cluster.bandwidth + cluster.latency),
+        "refreshes: targets and k-means": n_refreshes * (rates.targets + rates.kmeans) * rows,
+        "refreshes: search, comparisons": n_refreshes * rates.pair * n_clusters * rows,
+        "refreshes: search, launches": n_refreshes * rates.launches * n_clusters * blocks,
+        "refreshes: transfers": n_refreshes * sum(refresh_bytes(size, cluster.gpus).values()) / cluster.bandwidth,
     }
