@@ -100,7 +100,8 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
     # Restarted processes find the store of the first start, with the addresses of processes that are gone.
     store, rank, size = next(dist.rendezvous("env://"))
     store = dist.PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)
+    backend, own = ("nccl", device) if device.type == "cuda" else ("gloo", None)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, device_id=own)
     # By default a process waits ten minutes (NCCL) or thirty (Gloo) for the others, but process 0 may read for longer.
     waiting = dist.new_group(backend="gloo", timeout=LONGEST_READING)
     try:
