@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-import torch
 from torch import Tensor
 
 
@@ -26,9 +24,3 @@ class MappedGraph:
     @property
     def n_features(self) -> int:
         return self.x.shape[1]
-
-    @cached_property
-    def density(self) -> float:
-        """Share of non-zero features."""
-        values = self.x.values() if self.x.layout == torch.sparse_csr else self.x
-        return int(values.count_nonzero()) / (self.x.shape[0] * self.x.shape[1])
