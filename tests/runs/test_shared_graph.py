@@ -45,7 +45,7 @@ def test_rows_are_those_of_the_graph(tmp_path, monkeypatch, name, outside):
     assert (run.path / FEATURES).exists() == outside
     run.check_shared_graph()
     found = run.shared_graph()
-    assert (found.n, found.n_features, found.density) == (graph.n, graph.n_features, graph.density)
+    assert (found.n, found.n_features) == (graph.n, graph.n_features)
     for begin, end in ((0, graph.n), (1, graph.n - 1), (2, 2)):
         for one, other in (
             (row_range(found.x, begin, end), row_range(graph.x, begin, end)),
