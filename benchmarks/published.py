@@ -134,7 +134,7 @@ def measured(method: str, graph: str, seed: int, device_name: str) -> Json:
 
 def runs_of_since_paper(file: Path = RESULTS / "since-paper-published.json") -> list[Json]:
     """The scores that benchmarks.since_paper measured with published settings in the same protocol."""
-    found = json.loads(file.read_text())["paper"] if file.is_file() else {}
+    found = json.loads(file.read_text())["published"] if file.is_file() else {}
     return [
         {"method": method, "graph": graph, "seed": 0, "accuracy": own["accuracy"], "nmi": own["nmi"]}
         for graph, methods in found.items() for method, own in methods.items() if method in SAME_PROTOCOL

@@ -4,7 +4,7 @@ python -m benchmarks.since_paper --workers 6                   # → results/sin
 python -m benchmarks.since_paper --parts common --graphs cora,citeseer --splits 5 --fits 3       # a part of it
 python -m benchmarks.since_paper --cached                      # run nothing; the files from all finished runs
 
-Parts: `common` is one setting for all graphs, the default of each method. `paper` are the published settings of the
+Parts: `common` is one setting for all graphs, the default of each method. `published` are the published settings of the
 methods since the paper, on the graphs that have such; Cora, CiteSeer and PubMed with the public split and three
 seeds. benchmarks.published compares them with published values. `untrained` are vectors without training. `new-nodes`
 trains on nine tenths of the nodes and embeds the others later. Graphs are done one after the other, the smallest
@@ -54,7 +54,7 @@ TRAINED = ("afgrl", "dgi", "bgrl", *SINCE)
 EMBED_LATER = (*TRAINED, "svd", "ppr")
 PUBLIC_SPLITS = ("cora", "citeseer", "pubmed")  # on which methods are published with the public split
 SEEDS_OF_ONE_SPLIT = 3
-PARTS = ("common", "untrained", "paper", "new-nodes")
+PARTS = ("common", "untrained", "published", "new-nodes")
 Runs = dict[tuple[str, str, str], list[RunSpec]]  # part, graph and method → one spec per seed
 
 
@@ -68,16 +68,16 @@ def published_graphs(method: str) -> set[str]:
 def wanted_runs(given: argparse.Namespace) -> Runs:
     """In the order in which they are run."""
     runs: Runs = {}
-    for part in (part for part in given.parts if part in ("common", "paper")):
+    for part in (part for part in given.parts if part in ("common", "published")):
         recipe = "default" if part == "common" else "paper"
         for graph in given.graphs:
             for method in given.methods:
-                if method in BASELINES or (part == "paper" and graph not in published_graphs(method)):
+                if method in BASELINES or (part == "published" and graph not in published_graphs(method)):
                     continue
-                if part == "paper" and method not in SINCE:
+                if part == "published" and method not in SINCE:
                     continue  # `afgrl reproduce` has them
                 seeds, changes = given.seeds, {}
-                if part == "paper" and graph in PUBLIC_SPLITS:  # one split: the authors repeat the training instead
+                if part == "published" and graph in PUBLIC_SPLITS:  # one split: the authors repeat the training instead
                     seeds, changes = max(given.seeds, SEEDS_OF_ONE_SPLIT), {"splits": "canonical"}
                 runs[part, graph, method] = [
                     replace(spec_of(graph, given, seed=seed, **given.set), method=method, recipe=recipe, **changes)

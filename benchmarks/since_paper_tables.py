@@ -43,7 +43,7 @@ def mean_ranks(scores: Json) -> tuple[dict[str, dict[str, float]], list[str]]:
 
 
 def markdown_file(answer: Json) -> str:
-    tables = [*rank_tables(answer), *score_tables(answer), *paper_tables(answer), *new_node_tables(answer)]
+    tables = [*rank_tables(answer), *score_tables(answer), *published_tables(answer), *new_node_tables(answer)]
     return "\n".join([*_head(answer), *map(markdown, tables)])
 
 
@@ -106,14 +106,14 @@ def _by_graph(title: str, scores: Json, methods: Sequence[str], name: str, digit
     return Table(title, [Column("graph"), *(Column(method, digits) for method in methods)], rows)
 
 
-def paper_tables(answer: Json) -> list[Table]:
+def published_tables(answer: Json) -> list[Table]:
     """Published settings, where there are some, in the protocol of all other tables."""
     columns = [
         Column("graph"), Column("method"), Column("accuracy %", 2), Column("NMI", 3), Column("Sim@5", 3),
         Column("s", 1), Column("GiB", 2),
     ]  # fmt: skip
     rows: list[list[Entry]] = []
-    for graph, methods in answer["paper"].items():
+    for graph, methods in answer["published"].items():
         for method, own in methods.items():
             memory = None if own["peak_bytes"] is None else own["peak_bytes"] / 2**30
             rows.append([graph, method, own["accuracy"], own["nmi"], own["sim@5"], own["seconds"], memory])

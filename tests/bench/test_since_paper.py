@@ -35,24 +35,24 @@ def test_published_settings_are_run_where_they_exist(tmp_path, monkeypatch):
     assert published_graphs("dgi") == set()
     runs = wanted_runs(arguments(["--graphs", "physics,cora", "--cache", str(tmp_path)]))
     assert next(key for key in runs if key[0] == "common")[1] == "cora"  # the smaller graph first
-    of_cora = {method for part, graph, method in runs if (part, graph) == ("paper", "cora")}
+    of_cora = {method for part, graph, method in runs if (part, graph) == ("published", "cora")}
     assert of_cora == {"cca_ssg", "graphmae2", "ns4gc"}
     assert {method for part, graph, method in runs if (part, graph) == ("common", "cora")} >= {"afgrl", *SINCE}
-    of_papers = {key: specs for key, specs in runs.items() if key[0] == "paper"}
+    of_papers = {key: specs for key, specs in runs.items() if key[0] == "published"}
     assert all(spec.recipe == "paper" for specs in of_papers.values() for spec in specs)
-    assert [spec.splits for spec in of_papers["paper", "cora", "ns4gc"]] == 3 * ["canonical"]
+    assert [spec.splits for spec in of_papers["published", "cora", "ns4gc"]] == 3 * ["canonical"]
 
 
 def test_the_tables_of_a_partial_result():
     environment = {"device": "a GPU", "commit": "abc", "versions": {"torch": "2"}}
     head = {"command": "…", "splits": 20, "fits": 10, "seeds": 1, "settings": {}, "environment": environment}
-    empty = head | {"common": {}, "untrained": {}, "paper": {}, "new-nodes": {}}
+    empty = head | {"common": {}, "untrained": {}, "published": {}, "new-nodes": {}}
     assert "a GPU" in markdown_file(empty)
     text = markdown_file(
         empty
         | {"common": {"cora": {"signa": scores(0.5)}, "cs": {"sgrl": scores(0.25)}}}
         | {"untrained": {"cora": {"svd": scores(0.75) | {"seconds": None}}}}
-        | {"paper": {"photo": {"signa": scores(0.5, accuracy=95.0)}}}
+        | {"published": {"photo": {"signa": scores(0.5, accuracy=95.0)}}}
         | {"new-nodes": {"cora": {"signa": {"accuracy": 70.0}}}}
     )
     assert "| graph | signa | svd | sgrl |" in text

@@ -49,6 +49,11 @@ def empty_rows(n: int, columns: int, device: torch.device, dtype: torch.dtype = 
         os.unlink(path)
 
 
+def in_one_block(n: int, device: torch.device) -> bool:
+    """Whether rows are computed at once: also while a model is exported, which must not depend on their number."""
+    return device.type != "cpu" or torch.compiler.is_exporting() or n <= BLOCK_ROWS
+
+
 def row_blocks(n: int, device: torch.device) -> Iterator[slice]:
     """0…n-1 in parts that are computed at once: one part on a GPU."""
     size = BLOCK_ROWS if device.type == "cpu" else n
@@ -57,7 +62,7 @@ def row_blocks(n: int, device: torch.device) -> Iterator[slice]:
 
 def filled_rows(n: int, columns: int, device: torch.device, compute: Callable[[slice], Tensor]) -> Tensor:
     """[n, columns], of which ``compute`` returns a block of rows."""
-    if device.type != "cpu" or n <= BLOCK_ROWS:
+    if in_one_block(n, device):
         return compute(slice(0, n))
     table = empty_rows(n, columns, device)
     for rows in row_blocks(n, device):

@@ -12,7 +12,7 @@ from afgrl.ops.propagation.columns import hops
 from afgrl.ops.sparse import csr_multiplier
 from afgrl.ops.sparse.layout import prepared_features
 from afgrl.ops.sparse.rows import unit_rows
-from afgrl.ops.storage import BLOCK_ROWS, filled_rows, unit_table
+from afgrl.ops.storage import filled_rows, in_one_block, unit_table
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors, rows_to_fit
 
 N_HOPS = 3
@@ -78,7 +78,7 @@ class SpectralFeatures(nn.Module):
     def _rotate(self, blocks: list[Tensor]) -> Tensor:
         """V from the blocks, which are removed from the list: each takes as much memory as the features."""
         first, *others = self.rotation.split(len(self.rotation) // (N_HOPS + 1))
-        if len(blocks[0]) <= BLOCK_ROWS or blocks[0].is_cuda:
+        if in_one_block(blocks[0].shape[0], blocks[0].device):
             v = blocks.pop(0) @ first
             for rotation in others:
                 v.addmm_(blocks.pop(0), rotation)
@@ -100,7 +100,7 @@ class SpectralFeatures(nn.Module):
             x = unit_rows(x)
             h = _product(x, self.basis) if self.basis.numel() else x.to_dense()
         elif self.basis.numel():
-            h = filled_rows(len(x), len(self.basis.T), x.device, lambda rows: F.normalize(x[rows]) @ self.basis)
+            h = filled_rows(x.shape[0], self.basis.shape[1], x.device, lambda rows: F.normalize(x[rows]) @ self.basis)
         else:
             h = unit_table(x)
         blocks = [h, *hops(h, adjacency, N_HOPS)]
