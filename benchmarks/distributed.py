@@ -2,6 +2,7 @@
 scores, and a projection to machines with GPUs.
 
 python -m benchmarks.distributed [--source cora] [--steps 169] [--processes 1 2 4]   # → results/distributed.json, .md
+python -m benchmarks.distributed --search-only   # measures only the search in clusters again
 
 Seconds are ratios to one process: processes that share two cores say nothing about a cluster.
 """
@@ -15,6 +16,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +27,31 @@ from torch import Tensor
 from afgrl.data import Dataset, Splits
 from afgrl.evaluate.classification import logistic_probe
 from afgrl.evaluate.clustering import cluster_scores
+from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.collectives import Shards, sent_bytes
+from afgrl.ops.knn.clusters import FINE_PROBES, PROBES, WIDTH, fine_partition, nearest_in_clusters
 from afgrl.reproduce.layout import Column, Table, markdown
 from afgrl.runs.environment import current_environment
 from afgrl.runs.spec import RunSpec
 from afgrl.train.loop import training_loop
 from afgrl.train.state import TrainState, initial_state
 from benchmarks import RESULTS
-from benchmarks.projection import Cluster, Job, Rates, Size, projected_seconds, refresh_bytes, step_bytes
+from benchmarks.projection import (
+    Cluster,
+    Job,
+    Rates,
+    Size,
+    exchange_bytes,
+    projected_seconds,
+    refresh_bytes,
+    step_bytes,
+)
 
 JSON = RESULTS / "distributed.json"
 CPU = torch.device("cpu")
 N_SPLITS = 3
 SEEDS = (0, 1, 2)  # of training without processes, for the spread
+SEARCHED = 30_000  # vectors of the search in clusters; the graph of the training run is too small for it
 CLUSTERS = {"8 GPUs, one machine": Cluster(1), "64 GPUs, eight machines": Cluster(8)}
 
 
@@ -72,9 +86,29 @@ def _size(state: TrainState, n: int) -> Size:
     settings = state.method.settings.model_dump()
     parameters = sum(one.numel() for one in state.method.parameters() if one.requires_grad)
     positives, d = state.method.diagnostics()["pairs"] / n, settings["encoder_width"]
-    searched = min(d, 128) if state.method.settings.searches_clusters(n, CPU) else d  # type: ignore[attr-defined]
+    in_clusters = state.method.settings.searches_clusters(n, CPU)  # type: ignore[attr-defined]
+    probes = (FINE_PROBES if n > HUGE else PROBES) if in_clusters else 0
     repeated = (settings[name] for name in ("n_clusters", "n_restarts", "kmeans_iters"))
-    return Size(n, d, parameters, searched, *repeated, positives)
+    width = min(d, WIDTH) if in_clusters else d
+    return Size(n, d, parameters, width, *repeated, positives, probes, settings["n_neighbors"])
+
+
+def measure_search(rank: int, n_processes: int) -> dict[str, Any]:
+    """Bytes of one search in fine clusters of random vectors around 100 centers, and the seconds."""
+    size = Size(SEARCHED, WIDTH, 0, WIDTH, probes=FINE_PROBES)
+    rng = torch.Generator().manual_seed(0)
+    centers = torch.randn(100, WIDTH, generator=rng)
+    x = centers[torch.randint(100, (SEARCHED,), generator=rng)] + torch.randn(SEARCHED, WIDTH, generator=rng)
+    shards = Shards(SEARCHED, rank, n_processes, distributed=True)
+    own = x[shards.begin : shards.end]
+    labels, fine, probes = fine_partition(own, shards)
+    sent_bytes.clear()
+    started = time.perf_counter()
+    nearest_in_clusters(own, own, size.n_neighbors, labels, fine, diagonal="first", probes=probes, shards=shards)
+    return {
+        "nodes": SEARCHED, "swap": sent_bytes["swap"], "ring": sent_bytes["ring"],
+        "predicted": exchange_bytes(size, n_processes), "seconds": time.perf_counter() - started,
+    }  # fmt: skip
 
 
 def _difference(sent: list[dict[str, int]], step: int) -> dict[str, int]:
@@ -90,12 +124,12 @@ def _scores(vectors: Tensor, dataset: Dataset) -> dict[str, float]:
     return {"accuracy": accuracy, "nmi": nmi}
 
 
-def in_processes(n_processes: int, source: str, steps: int | None) -> dict[str, Any]:
-    """The result of process 0, with seed 0."""
+def in_processes(n_processes: int, function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """The result of process 0 of ``function(*arguments, rank, n_processes)``."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         workers = [
-            context.Process(target=_work, args=(Path(folder), rank, n_processes, source, steps))
+            context.Process(target=_work, args=(Path(folder), rank, n_processes, function, arguments))
             for rank in range(n_processes)
         ]
         for worker in workers:
@@ -106,11 +140,13 @@ def in_processes(n_processes: int, source: str, steps: int | None) -> dict[str, 
         return result
 
 
-def _work(folder: Path, rank: int, n_processes: int, source: str, steps: int | None) -> None:
+def _work(
+    folder: Path, rank: int, n_processes: int, function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]
+) -> None:
     torch.set_num_threads(1)
     store = dist.FileStore(str(folder / "store"), n_processes)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=n_processes)
-    result = measure(source, 0, steps, rank, n_processes)
+    result = function(*arguments, rank, n_processes)
     if rank == 0:
         torch.save(result, folder / "result.pt")
     dist.destroy_process_group()
@@ -125,7 +161,7 @@ def predicted(size: Size, n_processes: int) -> dict[str, dict[str, float]]:
             "sum": parts["k-means"] + step,
             "gather": parts["labels"],
             "ring": parts["ring"],
-            "swap": parts["reverse pairs"] + parts["targets"],
+            "swap": parts["exchange"] + parts["reverse pairs"] + parts["targets"],
         },
     }
 
@@ -136,8 +172,11 @@ def tables(record: dict[str, Any]) -> list[Table]:
     bytes_rows = [
         [number, what, operation, float(run[what].get(operation, 0)), float(value), run[what].get(operation, 0) / value]
         for number, run in runs.items() if number != "1"
-        for what, parts in run["predicted"].items() for operation, value in parts.items()
+        for what, parts in run["predicted"].items() for operation, value in parts.items() if value
     ]  # fmt: skip
+    for number, search in record["search in clusters"].items():
+        what, sent = f"search in clusters, {search['nodes']:,} nodes", search["swap"]
+        bytes_rows.append([number, what, "swap", float(sent), search["predicted"], sent / search["predicted"]])
     spread = {name: [one[name] for one in alone] for name in ("accuracy", "nmi")}
     score_rows: list[list[Any]] = [
         [f"none, seeds {min(SEEDS)} to {max(SEEDS)}", *(f"{min(values):.4g} to {max(values):.4g}"
@@ -175,10 +214,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--tables-only", action="store_true", help="write the tables of the stored measurement again")
+    parser.add_argument("--search-only", action="store_true", help="measure only the search in clusters again")
     given = parser.parse_args()
-    if not given.tables_only:
-        record = measured(given.source, given.steps, given.processes)
-        JSON.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if given.search_only:
+        record = json.loads(JSON.read_text(encoding="utf-8"))
+        write(record | {"search in clusters": searches(given.processes)})
+    elif not given.tables_only:
+        write(measured(given.source, given.steps, given.processes))
     record = json.loads(JSON.read_text(encoding="utf-8"))
     n_steps = len(record["processes"]["1"]["losses"])
     text = f"Measured on `{record['source']}`, {n_steps} steps, by Gloo on one machine.\n"
@@ -186,11 +228,24 @@ def main() -> None:
     (RESULTS / "distributed.md").write_text(text, encoding="utf-8")
 
 
+def write(record: dict[str, Any]) -> None:
+    JSON.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def searches(processes: list[int]) -> dict[str, Any]:
+    environment = current_environment(CPU)
+    return {
+        str(number): in_processes(number, measure_search) | {"environment": environment}
+        for number in processes
+        if number > 1
+    }
+
+
 def measured(source: str, steps: int | None, processes: list[int]) -> dict[str, Any]:
     torch.set_num_threads(1)
     runs = {}
     for number in processes:
-        run = in_processes(number, source, steps)
+        run = in_processes(number, measure, source, 0, steps)
         runs[str(number)] = run | {"predicted": predicted(run.pop("size"), number)}
     alone = [measure(source, seed, steps, 0, 0) for seed in SEEDS]
     for one in alone:
@@ -199,7 +254,7 @@ def measured(source: str, steps: int | None, processes: list[int]) -> dict[str, 
     settings = spec.resolved(spec.load())[1].model_dump()
     return {
         "source": source, "environment": current_environment(CPU), "refresh_every": settings["refresh_every"],
-        "processes": runs, "without processes": alone,
+        "processes": runs, "without processes": alone, "search in clusters": searches(processes),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from afgrl.methods.parts.spectral import HUGE
-from afgrl.ops.knn.clusters import FINE_ITERS, WIDTH, fine_clusters
+from afgrl.ops.knn.clusters import FINE_ITERS, FINE_PROBES, WIDTH, fine_clusters
 from afgrl.ops.knn.ring import RING_BYTES
 from benchmarks import RESULTS
 
@@ -29,6 +29,8 @@ class Size:
     n_restarts: int = 5  # M
     iterations: int = 20  # of k-means
     positives: float = 8.0  # per node, after the filter
+    probes: int = 0  # clusters that a query searches, or 0 if all keys are compared
+    n_neighbors: int = 12  # k
 
 
 def sum_bytes(numbers: int, n_processes: int, width: int = 4) -> int:
@@ -39,6 +41,22 @@ def sum_bytes(numbers: int, n_processes: int, width: int = 4) -> int:
 def step_bytes(size: Size, n_processes: int) -> int:
     """Gradients and the loss."""
     return sum_bytes(size.parameters + 1, n_processes)
+
+
+def search_rounds(size: Size, n_processes: int) -> int:
+    """Of a search in clusters: keys and queries of all visits, as if each process had the same number."""
+    rows = size.n * (1 + size.probes) / n_processes
+    return math.ceil(rows / (RING_BYTES // (4 * size.searched_width)))
+
+
+def exchange_bytes(size: Size, n_processes: int) -> float:
+    """Of a search in clusters: keys; queries, once for each process and round in which they visit clusters; visits;
+    and as many answers as queries."""
+    rows, cells = size.n / n_processes, n_processes * search_rounds(size, n_processes)
+    vector, answer = 4 * size.searched_width, 8 * size.n_neighbors
+    distinct = cells * (1 - (1 - 1 / cells) ** size.probes)  # if the clusters of a query were drawn at random
+    each = vector + 12 + distinct * (vector + 8 + answer) + 8 * size.probes
+    return rows * each * (n_processes - 1) / n_processes
 
 
 def refresh_bytes(size: Size, n_processes: int) -> dict[str, float]:
@@ -54,7 +72,8 @@ def refresh_bytes(size: Size, n_processes: int) -> dict[str, float]:
         "fine clusters": FINE_ITERS * sum_bytes(fine_centers, n_processes, 8) + 4 * others * rows * fine,
         "k-means": size.iterations * (sum_bytes(centers, n_processes, 8) + sum_bytes(1, n_processes, 8)),
         "labels": others * rows * size.n_restarts,
-        "ring": others * rows * 4 * size.searched_width,
+        "ring": 0 if size.probes else others * rows * 4 * size.searched_width,
+        "exchange": exchange_bytes(size, n_processes) if size.probes else 0,
         "reverse pairs": 16 * size.positives * rows * others / n_processes,
         "targets": fetched * (8 + 4 * size.d),
     }
@@ -76,7 +95,7 @@ class Cluster:
 
     @property
     def bandwidth(self) -> float:
-        """The slowest link of the ring."""
+        """Of the slowest link."""
         return self.nvlink if self.machines == 1 else self.network
 
 
@@ -129,7 +148,9 @@ class Job:
     products: int = (3 + 10) * 128  # columns × hops of preparation: three of the features, ten of PageRank
 
     def size(self) -> Size:
-        return Size(self.n, self.d, self.n_inputs * self.d + 2 * self.d * self.d, WIDTH, positives=4.0)
+        return Size(
+            self.n, self.d, self.n_inputs * self.d + 2 * self.d * self.d, WIDTH, positives=4.0, probes=FINE_PROBES
+        )
 
 
 def projected_seconds(job: Job, cluster: Cluster, rates: Rates) -> dict[str, float]:
@@ -138,14 +159,16 @@ def projected_seconds(job: Job, cluster: Cluster, rates: Rates) -> dict[str, flo
     rows, n_clusters = job.n / cluster.gpus, fine_clusters(job.n)
     neighbors = job.n * (1 - math.exp(-(job.degree + 1) / cluster.gpus))  # distinct, if edges were drawn at random
     halo = 4 * neighbors * (cluster.gpus - 1) / cluster.gpus
-    # Each process searches its queries in every cluster of every block of keys that comes around the ring.
-    blocks = cluster.gpus * math.ceil(rows / (RING_BYTES // (4 * size.searched_width)))
+    # A round has seven swaps, and each of them two collectives: sizes, and what is sent.
+    waiting = n_refreshes * search_rounds(size, cluster.gpus) * 14 * cluster.latency
+    transfers = n_refreshes * sum(refresh_bytes(size, cluster.gpus).values()) / cluster.bandwidth
     return {
         "preparation: products": rates.prepare * rows,
         "preparation: rows of neighbors": halo * job.products / cluster.bandwidth,
         "steps": job.steps * (rates.step + step_bytes(size, cluster.gpus) / cluster.bandwidth + cluster.latency),
         "refreshes: targets and k-means": n_refreshes * (rates.targets + rates.kmeans) * rows,
         "refreshes: search, comparisons": n_refreshes * rates.pair * n_clusters * rows,
-        "refreshes: search, launches": n_refreshes * rates.launches * n_clusters * blocks,
-        "refreshes: transfers": n_refreshes * sum(refresh_bytes(size, cluster.gpus).values()) / cluster.bandwidth,
+        "refreshes: search, launches": n_refreshes * rates.launches * n_clusters / cluster.gpus,
+        "refreshes: search, latency of the rounds": waiting,
+        "refreshes: transfers": transfers,
     }

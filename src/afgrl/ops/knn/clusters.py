@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from afgrl.errors import UserError
 from afgrl.ops.collectives import ONE_PROCESS, Shards
 from afgrl.ops.kmeans import run_kmeans
+from afgrl.ops.knn.exchange import exchange_neighbors
 from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal, Neighbors
-from afgrl.ops.knn.ring import ring_neighbors
 from afgrl.ops.knn.visitors import PROBES, Clustering, Visitors, nearest_centers
 from afgrl.ops.sparse.stable import stable_product
 from afgrl.ops.storage import filled_rows, row_blocks, unit_table
@@ -34,7 +34,7 @@ def nearest_in_clusters(
     those of this one, and ``labels`` those of all nodes.
     """
     if shards.distributed:
-        return ring_neighbors(query, key, k, diagonal, shards, Clustering(labels, centers, probes))
+        return exchange_neighbors(query, key, k, diagonal, shards, Clustering(labels, centers, probes))
     n = len(labels)
     if query.shape != key.shape or labels.shape != (n,) or n != len(key):
         shapes = ", ".join(str(tuple(table.shape)) for table in (query, key, labels))

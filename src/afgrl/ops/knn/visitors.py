@@ -35,7 +35,20 @@ class Groups(NamedTuple):
         return cls(order if rows is None else rows[order], ends)
 
     def members(self, cluster: int) -> Tensor:
-        return self.rows[self.ends[cluster - 1] if cluster else 0 : self.ends[cluster]]
+        return self.between(cluster, cluster + 1)
+
+    def between(self, first: int, last: int) -> Tensor:
+        """The rows of the clusters ``first`` to ``last - 1``."""
+        return self.rows[self._begin(first) : self._begin(last)]
+
+    def numbers(self, first: int, last: int) -> Tensor:
+        """The cluster of each of these rows, counted from ``first``: int32."""
+        sizes = [self._begin(number + 1) - self._begin(number) for number in range(first, last)]
+        numbers = torch.arange(last - first, dtype=torch.int32, device=self.rows.device)
+        return numbers.repeat_interleave(torch.tensor(sizes, dtype=torch.int64, device=self.rows.device))
+
+    def _begin(self, cluster: int) -> int:
+        return self.ends[cluster - 1] if cluster else 0
 
 
 class Visitors(NamedTuple):
@@ -49,7 +62,7 @@ class Visitors(NamedTuple):
     @classmethod
     def of(cls, nearest: Tensor, labels: Tensor, sizes: Tensor, min_keys: int) -> Visitors:
         """From the clusters that queries search [q, probes], their own among them, and the number of keys in each."""
-        few = sizes[nearest].sum(1) < min_keys
+        few = too_few_keys(nearest, sizes, min_keys)
         # Numbers of 32 bits: there are as many as probes, and their sort takes several times their memory.
         own = labels.int()
         probed = torch.where(few.unsqueeze(1), own.unsqueeze(1), nearest.int())
@@ -64,6 +77,11 @@ class Visitors(NamedTuple):
         if len(self.everywhere):
             found.append(self.everywhere[self.labels[self.everywhere] != cluster])
         return torch.cat(found)
+
+
+def too_few_keys(nearest: Tensor, sizes: Tensor, min_keys: int) -> Tensor:
+    """Which queries search all clusters, from the clusters [q, probes] that they would search: [q] bool."""
+    return sizes[nearest].sum(1) < min_keys
 
 
 def nearest_centers(
