@@ -56,8 +56,8 @@ def test_the_memory_of_a_process_is_that_of_its_rows(tmp_path, rng):
     run.save_dataset(Dataset("graph", graph))
     settings = small_settings("afgrl", graph, steps=2, skip="none", input="own", batch_size=20)
     most = {size: max(run_processes(size, growth_of_prepared, run.path, settings)) for size in (2, 4)}
-    # Measured 58 and 22 to 31 MiB; 68 and 59 if each process has the whole graph of 40 MiB in memory. Sorting the columns
-    # of own edges takes several times their memory, so that two processes need more than the whole.
+    # Measured 58 and 22 to 31 MiB; 68 and 59 if each process has the whole graph of 40 MiB in memory. Sorting the
+    # columns of own edges takes several times their memory, so that two processes need more than the whole.
     assert most[4] < 0.6 * most[2]
     assert most[4] < whole
 
