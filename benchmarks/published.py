@@ -21,7 +21,6 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,7 +170,7 @@ def table(answer: Json) -> str:
     return "\n".join([head, note, "", markdown(Table("Published values", columns, rows))])
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=MEASURED, choices=MEASURED)
     parser.add_argument("--graphs", nargs="+", help="by default all graphs that have published values")
@@ -179,7 +178,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=RESULTS / "published.json")
     parser.add_argument("--table", action="store_true", help="run nothing; write the table from the JSON file")
-    given = parser.parse_args(words)
+    given = parser.parse_args()
     answer: Json = json.loads(given.out.read_text()) if given.out.is_file() else {"runs": []}
     if not given.table:
         answer |= {
