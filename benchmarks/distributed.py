@@ -29,7 +29,9 @@ from afgrl.evaluate.classification import logistic_probe
 from afgrl.evaluate.clustering import cluster_scores
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.collectives import Shards, sent_bytes
-from afgrl.ops.knn.clusters import FINE_PROBES, PROBES, WIDTH, fine_partition, nearest_in_clusters
+from afgrl.ops.knn.clusters import WIDTH, nearest_in_clusters
+from afgrl.ops.knn.partition import FINE_PROBES, fine_partition
+from afgrl.ops.knn.visitors import PROBES, Clustering
 from afgrl.reproduce.layout import Column, Table, markdown
 from afgrl.runs.environment import current_environment
 from afgrl.runs.spec import RunSpec
@@ -98,10 +100,11 @@ def measure_search(rank: int, n_processes: int) -> dict[str, Any]:
     size = Size(SEARCHED, WIDTH, 0, WIDTH, probes=FINE_PROBES)
     rng = torch.Generator().manual_seed(0)
     centers = torch.randn(100, WIDTH, generator=rng)
-    x = centers[torch.randint(100, (SEARCHED,), generator=rng)] + torch.randn(SEARCHED, WIDTH, generator=rng)
+    coarse = torch.randint(100, (SEARCHED,), generator=rng)
+    x = centers[coarse] + torch.randn(SEARCHED, WIDTH, generator=rng)
     shards = Shards(SEARCHED, rank, n_processes, distributed=True)
     own = x[shards.begin : shards.end]
-    labels, fine, probes = fine_partition(own, shards)
+    labels, fine, probes = fine_partition(own, Clustering(coarse, centers), shards)
     sent_bytes.clear()
     started = time.perf_counter()
     nearest_in_clusters(own, own, size.n_neighbors, labels, fine, diagonal="first", probes=probes, shards=shards)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from afgrl.methods.parts.spectral import HUGE
-from afgrl.ops.knn.clusters import FINE_ITERS, FINE_PROBES, WIDTH, fine_clusters
+from afgrl.ops.knn.clusters import WIDTH
+from afgrl.ops.knn.partition import FINE_ITERS, FINE_PROBES, fine_clusters
 from afgrl.ops.knn.ring import RING_BYTES
 from benchmarks import RESULTS
 
@@ -59,6 +60,13 @@ def exchange_bytes(size: Size, n_processes: int) -> float:
     return rows * each * (n_processes - 1) / n_processes
 
 
+def fine_bytes(size: Size, n_processes: int) -> int:
+    """Of the centers of fine clusters: the initial ones, and the sums and counts of each iteration."""
+    n_centers, width = fine_clusters(size.n), size.searched_width
+    sums = FINE_ITERS * sum_bytes(n_centers * (width + 1), n_processes, 8)
+    return sum_bytes(n_centers * width, n_processes) + sums
+
+
 def refresh_bytes(size: Size, n_processes: int) -> dict[str, float]:
     """Per process, by part."""
     others, rows = n_processes - 1, math.ceil(size.n / n_processes)
@@ -67,9 +75,8 @@ def refresh_bytes(size: Size, n_processes: int) -> dict[str, float]:
     distinct = size.n * (1 - math.exp(-entries / size.n))  # columns, if they were drawn at random
     fetched = distinct * others / n_processes
     fine = size.n > HUGE
-    fine_centers = fine_clusters(size.n) * (size.searched_width + 1) if fine else 0
     return {
-        "fine clusters": FINE_ITERS * sum_bytes(fine_centers, n_processes, 8) + 4 * others * rows * fine,
+        "fine clusters": fine_bytes(size, n_processes) + 4 * others * rows if fine else 0,
         "k-means": size.iterations * (sum_bytes(centers, n_processes, 8) + sum_bytes(1, n_processes, 8)),
         "labels": others * rows * size.n_restarts,
         "ring": 0 if size.probes else others * rows * 4 * size.searched_width,
@@ -101,10 +108,10 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one H200, in seconds, from the planted graphs of 3 and 10 million nodes; they search in 16 of 4 √n clusters.
+    """Of one H200, in seconds, from the planted graphs of 3 and 10 million nodes; they search in 8 of √n clusters.
 
-    A cluster has √n / 4 keys and 4 √n queries, so n pairs are compared in it, and as many queries and centers for each
-    cluster. ``launches`` and ``pair`` solve the two equations of the two graphs.
+    A cluster has √n keys and 8 √n queries, so 8 n pairs are compared in it, and n queries with its center. ``launches``
+    and ``pairs`` solve the two equations of the two graphs.
     """
 
     prepare: float  # per node
@@ -112,20 +119,23 @@ class Rates:
     kmeans: float  # per node and refresh
     step: float
     launches: float  # of one cluster, however few pairs it has
-    pair: float  # of one pair in a cluster
+    pairs: float  # of one cluster, per node of the graph
     memory: float  # bytes per node, at the peak
 
     @classmethod
     def measured(cls) -> Rates:
         rows = json.loads((RESULTS / "scale.json").read_text(encoding="utf-8"))["rows"]
-        small, large = (next(row for row in rows if row["graph"] == name) for name in ("planted-3m", "planted-10m"))
+        small, large = (
+            next(row for row in rows if (row["graph"], row["on"]) == (name, "cuda"))
+            for name in ("planted-3m", "planted-10m")
+        )
         per_cluster = [_per_call(row, "refresh: neighbors") / fine_clusters(row["nodes"]) for row in (small, large)]
-        pair = (per_cluster[1] - per_cluster[0]) / (large["nodes"] - small["nodes"])
+        pairs = (per_cluster[1] - per_cluster[0]) / (large["nodes"] - small["nodes"])
         n, stages = large["nodes"], large["stages"]
         prepared = sum(stages[name]["seconds"] for name in ("normalize", "propagation and SVD", "vectors"))
         return cls(
             prepared / n, _per_call(large, "refresh: targets") / n, _per_call(large, "refresh: k-means") / n,
-            stages["steps"]["seconds"] / large["settings"]["steps"], per_cluster[1] - pair * n, pair,
+            stages["steps"]["seconds"] / large["settings"]["steps"], per_cluster[1] - pairs * n, pairs,
             large["cuda_bytes"] / n,
         )  # fmt: skip
 
@@ -167,7 +177,7 @@ def projected_seconds(job: Job, cluster: Cluster, rates: Rates) -> dict[str, flo
         "preparation: rows of neighbors": halo * job.products / cluster.bandwidth,
         "steps": job.steps * (rates.step + step_bytes(size, cluster.gpus) / cluster.bandwidth + cluster.latency),
         "refreshes: targets and k-means": n_refreshes * (rates.targets + rates.kmeans) * rows,
-        "refreshes: search, comparisons": n_refreshes * rates.pair * n_clusters * rows,
+        "refreshes: search, comparisons": n_refreshes * rates.pairs * n_clusters * rows,
         "refreshes: search, launches": n_refreshes * rates.launches * n_clusters / cluster.gpus,
         "refreshes: search, latency of the rounds": waiting,
         "refreshes: transfers": transfers,

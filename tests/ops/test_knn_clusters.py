@@ -6,14 +6,10 @@ from torch.nn import functional as F
 
 from afgrl import UserError
 from afgrl.ops.kmeans import run_kmeans
-from afgrl.ops.knn import nearest_neighbors
-from afgrl.ops.knn.clusters import (
-    FINE_PROBES,
-    fine_clusters,
-    fine_partition,
-    in_leading_directions,
-    nearest_in_clusters,
-)
+from afgrl.ops.knn import clusters, nearest_neighbors
+from afgrl.ops.knn.clusters import in_leading_directions, nearest_in_clusters
+from afgrl.ops.knn.partition import FINE_PROBES, fine_clusters, fine_partition
+from afgrl.ops.knn.visitors import Clustering
 
 
 @pytest.fixture
@@ -24,6 +20,15 @@ def blobs():
     h = t + 0.05 * torch.randn(480, 16, generator=rng)
     found = run_kmeans(t, 12, unit=True, n_restarts=1, n_iters=20, rows=torch.arange(12)[None])
     return h, t, found.labels[0], found.centers[0]
+
+
+@pytest.fixture
+def fine():
+    """4,000 rows around 40 centers, and five clusters of them."""
+    rng = torch.Generator().manual_seed(0)
+    t = torch.randn(40, 16, generator=rng).repeat(100, 1) + 0.7 * torch.randn(4000, 16, generator=rng)
+    found = run_kmeans(t, 5, unit=True, n_restarts=1, n_iters=20, rows=torch.arange(5)[None])
+    return t + 0.05 * torch.randn(4000, 16, generator=rng), t, Clustering(found.labels[0], found.centers[0])
 
 
 @pytest.mark.parametrize("diagonal", ["keep", "first", "drop"])
@@ -60,20 +65,53 @@ def test_queries_of_small_clusters_search_all_clusters():
     assert found.index.sort(1).values.tolist() == [[j for j in range(5) if j != i] for i in range(5)]
 
 
-def test_a_fine_partition_contains_nearly_all_neighbors():
-    rng = torch.Generator().manual_seed(0)
-    t = torch.randn(40, 16, generator=rng).repeat(100, 1) + 0.7 * torch.randn(4000, 16, generator=rng)
-    h = t + 0.05 * torch.randn(4000, 16, generator=rng)
-    labels, centers, probes = fine_partition(t)
+def test_a_fine_partition_contains_nearly_all_neighbors(fine):
+    h, t, coarse = fine
+    labels, centers, probes = fine_partition(t, coarse)
     assert probes == FINE_PROBES
-    assert centers.shape == (fine_clusters(4000), 16) == (253, 16)
-    assert torch.equal(labels, fine_partition(t)[0])
+    assert len(centers) == pytest.approx(fine_clusters(4000), rel=0.1)
+    assert torch.equal(labels, fine_partition(t, coarse).labels)
     own = (F.normalize(t) * F.normalize(centers)[labels]).sum(1)
     assert own.mean() > 0.8  # of unit vectors; .2 for random centers
-    ours = nearest_in_clusters(h, t, 8, labels, centers, diagonal="drop", probes=FINE_PROBES).index
+    ours = nearest_in_clusters(h, t, 8, labels, centers, diagonal="drop", probes=probes).index
     theirs = nearest_neighbors(h, t, 8, diagonal="drop").index
     recall = (ours[:, :, None] == theirs[:, None, :]).any(2).float().mean()
     assert recall > 0.8
+
+
+def test_a_fine_partition_divides_the_given_clusters_among_their_nearest_centers(fine):
+    _, t, coarse = fine
+    labels, centers, _ = fine_partition(t, coarse)
+    assert all(len(coarse.labels[labels == number].unique()) <= 1 for number in range(len(centers)))
+    of_center = torch.full((len(centers),), -1).scatter_(0, labels, coarse.labels)
+    score = F.normalize(t) @ centers.T - centers.square().sum(1) / 2
+    nearest = score.masked_fill(of_center != coarse.labels[:, None], -torch.inf).argmax(1)
+    assert (nearest == labels).float().mean() > 0.999  # sums in another order
+
+
+def test_a_fine_partition_has_no_large_clusters_even_if_most_rows_are_equal():
+    rng = torch.Generator().manual_seed(0)
+    t = torch.randn(2500, 8, generator=rng)
+    t[::2] = t[0]
+    coarse = Clustering((torch.arange(2500) % 2).int(), torch.eye(8)[:3])  # cluster 0 has the equal rows, cluster 2 none
+    labels, centers, probes = fine_partition(t, coarse)
+    sizes = torch.bincount(labels, minlength=len(centers))
+    assert sizes.max() == 4 * 50
+    assert sizes.sum() == 2500
+    assert torch.equal(centers[labels[0]], centers[labels[-2]])  # both halves of the equal rows
+    assert labels[0] != labels[-2]
+    found = nearest_in_clusters(t, t, 5, labels, centers, diagonal="drop", probes=probes)
+    assert torch.allclose(found.similarity[::2], torch.ones(1))
+    assert (found.index[::2] % 2 == 0).all()
+
+
+def test_queries_in_blocks_find_the_same(blobs, monkeypatch):
+    h, t, labels, centers = blobs
+    whole = nearest_in_clusters(h, t, 5, labels, centers, diagonal="first", probes=3)
+    monkeypatch.setattr(clusters, "QUERIES", 100)
+    blocks = nearest_in_clusters(h, t, 5, labels, centers, diagonal="first", probes=3)
+    assert torch.equal(whole.index, blocks.index)
+    assert torch.allclose(whole.similarity, blocks.similarity, atol=1e-6)  # sums in another order
 
 
 def test_sizes_must_agree():

@@ -14,8 +14,10 @@ from afgrl.cost.workload import Workload
 from afgrl.methods.afgrl import CALIBRATION_ROWS, AFGRLSettings
 from afgrl.methods.parts.spectral import CHUNK_ROWS, HUGE, N_HOPS
 from afgrl.ops.knn import BLOCK_BYTES
-from afgrl.ops.knn.clusters import FINE_PROBES
+from afgrl.ops.knn.clusters import QUERIES
 from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
+from afgrl.ops.knn.partition import FINE_PROBES
+from afgrl.ops.knn.visitors import PROBES
 from afgrl.ops.sparse.batches import CHUNK_BYTES
 from afgrl.ops.sparse.cpu import COLUMNS
 from afgrl.ops.sparse.layout import COLUMN_MULTIPLE
@@ -110,16 +112,23 @@ class BatchMemory:
         labels = INDEX * settings.n_restarts * n if settings.needs_clusters else 0
         # k-means on unit rows: labels, scores and bounds of each restart, and the sorted members of all clusters.
         cluster = encoded + 6 * labels if settings.needs_clusters else 0
-        search = 2 * encoded  # unit rows of both
         if settings.searches_clusters(n, torch.device(self.load.device)):
-            search += 2 * self._table(min(SEARCH_WIDTH, settings.encoder_width))
-            search += 4 * INDEX * FINE_PROBES * n if n > HUGE else 0  # the nearest clusters of each query, sorted
+            search = self._search_in_clusters()
         else:
-            search += min(BLOCK_BYTES[self.load.device], FLOAT * n * n)
+            search = 2 * encoded + min(BLOCK_BYTES[self.load.device], FLOAT * n * n)  # unit rows of both
         pull = 3 * encoded  # unit targets, and the sums of both directions of a pair
         pairs = PAIR * self._n_pairs
         filtered = 2 * labels // n * self._n_pairs  # the labels of both ends of each pair
         return 2 * encoded + labels + max(chunk, cluster, search, pairs + filtered, pairs + pull)
+
+    def _search_in_clusters(self) -> int:
+        """Leading columns of both tables; the answer; members and positions of all clusters while they are sorted; and
+        the visits of a block of queries, likewise."""
+        settings, n = self.settings, self.load.n
+        projected = 2 * self._table(SEARCH_WIDTH) if settings.encoder_width > SEARCH_WIDTH else 0
+        probes = FINE_PROBES if n > HUGE else PROBES
+        visits = 3 * INDEX * probes * min(n, QUERIES)
+        return projected + (INDEX + FLOAT) * self._n_pairs + 5 * INDEX * n + visits + 4 * BLOCK_BYTES[self.load.device]
 
     def embed(self) -> int:
         """The encoder's output; vectors without training; all parts beside each other, and their projection."""

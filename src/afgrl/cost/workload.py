@@ -13,7 +13,8 @@ from afgrl.csr import csr_to_scipy
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.parts.spectral import HUGE
-from afgrl.ops.knn.clusters import FINE_ITERS, FINE_PROBES, FINE_ROWS, PROBES, fine_clusters
+from afgrl.ops.knn.partition import FINE_ITERS, FINE_PROBES, FINE_ROWS, fine_clusters
+from afgrl.ops.knn.visitors import PROBES
 from afgrl.ops.propagation import factored_nnz
 from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster
 
@@ -120,4 +121,5 @@ def _partition(settings: AFGRLSettings, load: Workload) -> int:
     if load.n <= HUGE or not settings.searches_clusters(load.n, torch.device(load.device)):
         return 0
     clusters = fine_clusters(load.n)
-    return 2 * clusters * (FINE_ROWS * clusters * FINE_ITERS + 2 * load.n)
+    inside = clusters // settings.n_clusters  # centers that a row is compared with, those inside its cluster of k-means
+    return 2 * (inside * (FINE_ROWS * clusters * FINE_ITERS + load.n) + clusters * load.n)

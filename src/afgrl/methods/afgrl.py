@@ -170,6 +170,7 @@ class AFGRLMethod(Method):
         with side:
             labels = self.search.cluster(t, rows, shards)
         pairs = self.search.find(h, t, inputs.edges, labels, side, shards)
+        del h  # the pull takes several tables of its size
         new = pull_of(t, pairs.src, pairs.dst, pairs.is_positive, shards, over=self.settings.loss_over)
         if self.settings.neighbor_weight:
             mean = neighbor_mean(t, inputs.adjacency)

@@ -54,9 +54,9 @@ def in_one_block(n: int, device: torch.device) -> bool:
     return device.type != "cpu" or torch.compiler.is_exporting() or n <= BLOCK_ROWS
 
 
-def row_blocks(n: int, device: torch.device) -> Iterator[slice]:
-    """0…n-1 in parts that are computed at once: one part on a GPU."""
-    size = BLOCK_ROWS if device.type == "cpu" else n
+def row_blocks(n: int, device: torch.device, rows: int | None = None) -> Iterator[slice]:
+    """0…n-1 in parts that are computed at once, by default of ``BLOCK_ROWS``: one part on a GPU."""
+    size = (rows or BLOCK_ROWS) if device.type == "cpu" else n
     return (slice(start, min(start + size, n)) for start in range(0, n, max(1, size)))
 
 

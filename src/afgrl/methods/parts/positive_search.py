@@ -13,7 +13,9 @@ from afgrl.methods.parts.positives import Pairs, candidate_pairs, filter_pairs, 
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.collectives import Shards
 from afgrl.ops.kmeans import random_rows, run_kmeans
-from afgrl.ops.knn.clusters import Clustering, fine_partition, in_leading_directions
+from afgrl.ops.knn.clusters import in_leading_directions
+from afgrl.ops.knn.partition import fine_partition
+from afgrl.ops.knn.visitors import Clustering
 from afgrl.ops.pair_filter import GLOBAL, LOCAL
 from afgrl.ops.pair_loss import pair_matrix
 from afgrl.ops.sparse.matrix import SparseMatrix
@@ -110,7 +112,7 @@ class PositiveSearch:
                 h, t, centers = in_leading_directions(h, t, clustering.centers, shards)
                 clustering = Clustering(labels[0], centers)
             if shards.n > HUGE:
-                clustering = fine_partition(t, shards)
+                clustering = fine_partition(t, clustering, shards)
         n_neighbors, include_self = settings.n_neighbors, settings.include_self
         return candidate_pairs(h, t, n_neighbors, include_self, settings.precision, clustering, shards)
 

@@ -18,7 +18,8 @@ from afgrl.graph.mapped import MappedGraph
 from afgrl.ops.collectives import Shards
 from afgrl.ops.dispatch import Precision
 from afgrl.ops.knn import Diagonal, nearest_neighbors
-from afgrl.ops.knn.clusters import Clustering, nearest_in_clusters
+from afgrl.ops.knn.clusters import nearest_in_clusters
+from afgrl.ops.knn.visitors import Clustering
 from afgrl.ops.pair_filter import GLOBAL, LOCAL, pair_kinds
 from afgrl.ops.propagation.adjacency import Adjacency, diagonal, edge_numbers_from
 from afgrl.ops.propagation.columns import hops

@@ -38,19 +38,29 @@ def _fitted(x: Tensor, centers: Tensor, n_iters: int, shards: Shards) -> Tensor:
     """
     if n_iters == 0:
         return centers
-    _, k, d = centers.shape
-    rounded = (x.double() * STEPS).round() / STEPS
+    rounded = round_exactly(x)
     labels = _assign(x, centers)[0]
     for _ in range(n_iters):
-        parts = [_sums(rounded, own, k) for own in labels]
-        counts = torch.stack([torch.bincount(own, minlength=k) for own in labels]).double()
-        total = shards.sum(torch.cat([torch.stack(parts), counts.unsqueeze(2)], dim=2))
-        sums, members = total[..., :d], total[..., d:]
-        centers = torch.where(members > 0, (sums / members.clamp(min=1)).to(x.dtype), centers)
+        centers = exact_means(rounded, labels, centers, shards)
         before, labels = labels, _assign(x, centers)[0]
         if not shards.any(not torch.equal(before, labels), x.device):
             break
     return centers
+
+
+def round_exactly(x: Tensor) -> Tensor:
+    """Unit rows as float64 numbers whose sums are exact."""
+    return (x.double() * STEPS).round() / STEPS
+
+
+def exact_means(rounded: Tensor, labels: Tensor, centers: Tensor, shards: Shards) -> Tensor:
+    """The new centers [m, k, d] from the rows of ``round_exactly`` of all processes with ``labels`` [m, rows]."""
+    _, k, d = centers.shape
+    parts = [_sums(rounded, own, k) for own in labels]
+    counts = torch.stack([torch.bincount(own, minlength=k) for own in labels]).double()
+    total = shards.sum(torch.cat([torch.stack(parts), counts.unsqueeze(2)], dim=2))
+    sums, members = total[..., :d], total[..., d:]
+    return torch.where(members > 0, (sums / members.clamp(min=1)).to(centers.dtype), centers)
 
 
 def _assign(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.errors import UserError
 from afgrl.ops.collectives import ONE_PROCESS, Shards
-from afgrl.ops.kmeans import run_kmeans
 from afgrl.ops.knn.exchange import exchange_neighbors
 from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal, Neighbors
-from afgrl.ops.knn.visitors import PROBES, Clustering, Visitors, nearest_centers
+from afgrl.ops.knn.visitors import PROBES, Clustering, Groups, nearest_centers, too_few_keys
 from afgrl.ops.sparse.stable import stable_product
-from afgrl.ops.storage import filled_rows, row_blocks, unit_table
+from afgrl.ops.storage import filled_rows, row_blocks
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors
 
-# Of a partition that is made for the search alone: clusters that a query searches, rows per center, and iterations.
-FINE_PROBES, FINE_ROWS, FINE_ITERS = 16, 64, 5
 WIDTH, ROWS = 128, 16_384  # of ``in_leading_directions``: columns, and rows from which they are computed
+QUERIES = 1 << 20  # that are searched at once on a CPU: all keys are read once for each block of queries
 
 
 def nearest_in_clusters(
@@ -31,7 +27,7 @@ def nearest_in_clusters(
 
     Query i searches its own cluster ``labels[i]`` and those whose ``centers`` its direction is nearest to. If these
     clusters have fewer than k keys in total, it searches all clusters. With several processes, queries and keys are
-    those of this one, and ``labels`` those of all nodes.
+    those of this one, and ``labels`` those of all nodes. Memory beside the answer: that of a block of queries.
     """
     if shards.distributed:
         return exchange_neighbors(query, key, k, diagonal, shards, Clustering(labels, centers, probes))
@@ -39,30 +35,61 @@ def nearest_in_clusters(
     if query.shape != key.shape or labels.shape != (n,) or n != len(key):
         shapes = ", ".join(str(tuple(table.shape)) for table in (query, key, labels))
         raise UserError(f"Queries, keys and labels must have one row per node, but their shapes are {shapes}.")
-    query, key, labels = unit_table(query), unit_table(key), labels.long()
-    sizes = torch.bincount(labels, minlength=len(centers))
-    nearest = nearest_centers(query, F.normalize(centers), labels, probes)
-    visitors = Visitors.of(nearest, labels, sizes, k + (diagonal == "drop"))
-    index = torch.zeros(n, k, dtype=torch.int64, device=query.device)
-    similarity = query.new_full((n, k), -torch.inf)
-
-    def search(queries: Tensor, members: Tensor) -> None:
-        """Compare queries with the keys of members; a query that is a member has the same position in both."""
-        for rows, cosine in _similarities(query, queries, key[members], diagonal):
-            best = cosine.topk(min(k, len(members)), dim=1)
-            values = torch.cat([similarity[rows], best.values], 1)
-            similarity[rows], position = values.topk(k, dim=1)
-            index[rows] = torch.cat([index[rows], members[best.indices]], 1).gather(1, position)
-
-    for cluster in range(len(centers)):
-        # Members come first among the queries, so that query and key of the same node are on the diagonal.
-        members = visitors.own.members(cluster)
-        if len(members):
-            search(visitors.queries(cluster), members)
+    search = _Search(query, key, k, diagonal, labels.long(), len(centers))
+    units = F.normalize(centers)
+    for rows in row_blocks(n, query.device, QUERIES):
+        search.block(rows, nearest_centers(query[rows], units, search.labels[rows], probes))
     if diagonal == "first":  # replaces the infinity that put it first
         for rows in row_blocks(n, query.device):
-            similarity[rows, 0] = (query[rows] * key[rows]).sum(1)
-    return Neighbors(index, similarity)
+            search.similarity[rows, 0] = (F.normalize(query[rows]) * F.normalize(key[rows])).sum(1)
+    return Neighbors(search.index, search.similarity)
+
+
+class _Search:
+    """The best keys of each query so far. Rows are scaled to unit length when they are compared, since tables of unit
+    rows would take as much memory as the vectors."""
+
+    def __init__(self, query: Tensor, key: Tensor, k: int, diagonal: Diagonal, labels: Tensor, n_clusters: int) -> None:
+        self.query, self.key, self.k, self.diagonal, self.labels = query, key, k, diagonal, labels
+        self.members = Groups.of(labels, n_clusters)
+        self.sizes = torch.bincount(labels, minlength=n_clusters)
+        self.index = torch.zeros(len(labels), k, dtype=torch.int64, device=query.device)
+        self.similarity = query.new_full((len(labels), k), -torch.inf)
+        # Of each node among the members of its cluster: where a query meets the key of the same node.
+        begins = (self.sizes.cumsum(0) - self.sizes).repeat_interleave(self.sizes)
+        position = torch.arange(len(labels), device=labels.device) - begins
+        self.position = torch.empty_like(position).scatter_(0, self.members.rows, position)
+
+    def block(self, rows: slice, nearest: Tensor) -> None:
+        """Search the clusters ``nearest`` [b, probes] of a block of queries."""
+        few = too_few_keys(nearest, self.sizes, self.k + (self.diagonal == "drop"))
+        everywhere = rows.start + few.nonzero().squeeze(1)
+        # Numbers of 32 bits: there are as many as probes, and their sort takes several times their memory.
+        visited = nearest.int().masked_fill_(few.unsqueeze(1), len(self.sizes))  # sorted last, and not searched below
+        numbers = torch.arange(rows.start, rows.start + len(nearest), dtype=torch.int32, device=nearest.device)
+        visits = Groups.of(visited.flatten(), len(self.sizes) + 1, numbers.repeat_interleave(nearest.shape[1]))
+        for cluster in range(len(self.sizes)):
+            queries = visits.members(cluster)
+            if len(everywhere):
+                queries = torch.cat([queries, everywhere])
+            members = self.members.members(cluster)
+            if len(members) and len(queries):
+                self._compare(cluster, queries, members)
+
+    def _compare(self, cluster: int, queries: Tensor, members: Tensor) -> None:
+        keys, k = F.normalize(self.key.index_select(0, members)), min(self.k, len(members))
+        for rows in queries.split(max(1, BLOCK_BYTES[keys.device.type] // (4 * len(keys)))):
+            cosine = F.normalize(self.query.index_select(0, rows)) @ keys.T
+            if self.diagonal != "keep":
+                own = (self.labels.index_select(0, rows) == cluster).nonzero().squeeze(1)
+                at = self.position.index_select(0, rows.index_select(0, own))
+                cosine[own, at] = torch.inf if self.diagonal == "first" else -torch.inf
+            best = cosine.topk(k, dim=1)
+            values = torch.cat([self.similarity.index_select(0, rows), best.values], 1)
+            chosen = values.topk(self.k, dim=1)
+            index = torch.cat([self.index.index_select(0, rows), members[best.indices]], 1)
+            self.similarity.index_copy_(0, rows.long(), chosen.values)
+            self.index.index_copy_(0, rows.long(), index.gather(1, chosen.indices))
 
 
 def in_leading_directions(
@@ -85,42 +112,3 @@ def in_leading_directions(
         return filled_rows(len(x), WIDTH, x.device, lambda rows: F.normalize(x[rows]) @ basis)
 
     return projected(query), projected(key), centers @ basis
-
-
-def fine_clusters(n: int) -> int:
-    """Clusters of ``fine_partition``."""
-    return min(n, round(4 * n**0.5))
-
-
-def fine_step(n: int) -> int:
-    """Every how many rows centers of ``fine_partition`` are computed from."""
-    return max(1, n // (FINE_ROWS * fine_clusters(n)))
-
-
-def fine_partition(key: Tensor, shards: Shards | None = None) -> Clustering:
-    """A partition of rows [n, d] for a search in ``FINE_PROBES`` of 4 √n clusters.
-
-    This many clusters make the search for the nearest centers take about as long as that for neighbors in them. The
-    rows from which centers are computed are evenly spaced: the same rows give the same bits. With several processes,
-    the keys are those of this one, and the labels those of all.
-    """
-    shards = shards or Shards(len(key))
-    n_clusters, sample = fine_clusters(shards.n), slice(0, shards.n, fine_step(shards.n))
-    n_sampled = len(range(shards.n)[sample])
-    rows = torch.linspace(0, n_sampled - 1, n_clusters, device=key.device).long().unsqueeze(0)
-    fitted = run_kmeans(key, n_clusters, unit=True, n_iters=FINE_ITERS, rows=rows, sample=sample, shards=shards)
-    labels = shards.gather_labels(fitted.labels, n_clusters)
-    return Clustering(labels[0].long(), fitted.centers[0], FINE_PROBES)
-
-
-def _similarities(query: Tensor, queries: Tensor, keys: Tensor, diagonal: Diagonal) -> Iterator[tuple[Tensor, Tensor]]:
-    """Blocks of the row numbers ``queries``, and their cosines with all ``keys``: [b] and [b, keys]."""
-    if len(keys) == 0:
-        return
-    size = max(1, BLOCK_BYTES[query.device.type] // (4 * len(keys)))
-    for start in range(0, len(queries), size):
-        rows = queries[start : start + size]
-        cosine = query[rows] @ keys.T
-        if diagonal != "keep":
-            cosine.diagonal(start).fill_(torch.inf if diagonal == "first" else -torch.inf)
-        yield rows, cosine

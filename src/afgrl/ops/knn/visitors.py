@@ -51,34 +51,6 @@ class Groups(NamedTuple):
         return self.ends[cluster - 1] if cluster else 0
 
 
-class Visitors(NamedTuple):
-    """Which queries search which clusters."""
-
-    labels: Tensor  # [q] the own cluster of each query
-    own: Groups  # the queries of each cluster
-    others: Groups  # queries of other clusters that search it
-    everywhere: Tensor  # queries whose clusters have too few keys: they search all clusters
-
-    @classmethod
-    def of(cls, nearest: Tensor, labels: Tensor, sizes: Tensor, min_keys: int) -> Visitors:
-        """From the clusters that queries search [q, probes], their own among them, and the number of keys in each."""
-        few = too_few_keys(nearest, sizes, min_keys)
-        # Numbers of 32 bits: there are as many as probes, and their sort takes several times their memory.
-        own = labels.int()
-        probed = torch.where(few.unsqueeze(1), own.unsqueeze(1), nearest.int())
-        foreign = (probed != own.unsqueeze(1)).flatten()
-        query = torch.arange(len(labels), dtype=torch.int32, device=labels.device).repeat_interleave(nearest.shape[1])
-        others = Groups.of(probed.flatten()[foreign], len(sizes), query[foreign])
-        return cls(labels, Groups.of(labels, len(sizes)), others, few.nonzero().squeeze(1))
-
-    def queries(self, cluster: int) -> Tensor:
-        """Those of the cluster itself first."""
-        found = [self.own.members(cluster), self.others.members(cluster)]
-        if len(self.everywhere):
-            found.append(self.everywhere[self.labels[self.everywhere] != cluster])
-        return torch.cat(found)
-
-
 def too_few_keys(nearest: Tensor, sizes: Tensor, min_keys: int) -> Tensor:
     """Which queries search all clusters, from the clusters [q, probes] that they would search: [q] bool."""
     return sizes[nearest].sum(1) < min_keys
