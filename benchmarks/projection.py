@@ -62,7 +62,7 @@ def exchange_bytes(size: Size, n_processes: int) -> float:
 
 def fine_bytes(size: Size, n_processes: int) -> int:
     """Of the centers of fine clusters: the initial ones, and the sums and counts of each iteration."""
-    n_centers, width = fine_clusters(size.n), size.searched_width
+    n_centers, width = fine_clusters(size.n, "cuda"), size.searched_width
     sums = FINE_ITERS * sum_bytes(n_centers * (width + 1), n_processes, 8)
     return sum_bytes(n_centers * width, n_processes) + sums
 
@@ -129,7 +129,9 @@ class Rates:
             next(row for row in rows if (row["graph"], row["on"]) == (name, "cuda"))
             for name in ("planted-3m", "planted-10m")
         )
-        per_cluster = [_per_call(row, "refresh: neighbors") / fine_clusters(row["nodes"]) for row in (small, large)]
+        per_cluster = [
+            _per_call(row, "refresh: neighbors") / fine_clusters(row["nodes"], "cuda") for row in (small, large)
+        ]
         pairs = (per_cluster[1] - per_cluster[0]) / (large["nodes"] - small["nodes"])
         n, stages = large["nodes"], large["stages"]
         prepared = sum(stages[name]["seconds"] for name in ("normalize", "propagation and SVD", "vectors"))
@@ -166,7 +168,7 @@ class Job:
 def projected_seconds(job: Job, cluster: Cluster, rates: Rates) -> dict[str, float]:
     """Seconds of each part on a cluster, transfers and products added up as if nothing overlapped."""
     n_refreshes, size = job.steps / job.refresh_every, job.size()
-    rows, n_clusters = job.n / cluster.gpus, fine_clusters(job.n)
+    rows, n_clusters = job.n / cluster.gpus, fine_clusters(job.n, "cuda")
     neighbors = job.n * (1 - math.exp(-(job.degree + 1) / cluster.gpus))  # distinct, if edges were drawn at random
     halo = 4 * neighbors * (cluster.gpus - 1) / cluster.gpus
     # A round has seven swaps, and each of them two collectives: sizes, and what is sent.

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from afgrl import UserError
 from afgrl.ops.kmeans import run_kmeans
-from afgrl.ops.knn import clusters, nearest_neighbors
+from afgrl.ops.knn import clusters, nearest_neighbors, partition
 from afgrl.ops.knn.clusters import in_leading_directions, nearest_in_clusters
 from afgrl.ops.knn.partition import FINE_PROBES, fine_clusters, fine_partition
 from afgrl.ops.knn.visitors import Clustering
@@ -23,8 +23,9 @@ def blobs():
 
 
 @pytest.fixture
-def fine():
-    """4,000 rows around 40 centers, and five clusters of them."""
+def fine(monkeypatch):
+    """4,000 rows around 40 centers, and five clusters of them, which a fine partition divides into about 60."""
+    monkeypatch.setattr(partition, "CPU_ROWS", 64)
     rng = torch.Generator().manual_seed(0)
     t = torch.randn(40, 16, generator=rng).repeat(100, 1) + 0.7 * torch.randn(4000, 16, generator=rng)
     found = run_kmeans(t, 5, unit=True, n_restarts=1, n_iters=20, rows=torch.arange(5)[None])
@@ -69,7 +70,7 @@ def test_a_fine_partition_contains_nearly_all_neighbors(fine):
     h, t, coarse = fine
     labels, centers, probes = fine_partition(t, coarse)
     assert probes == FINE_PROBES
-    assert len(centers) == pytest.approx(fine_clusters(4000), rel=0.1)
+    assert len(centers) == pytest.approx(fine_clusters(4000, "cpu"), rel=0.1)
     assert torch.equal(labels, fine_partition(t, coarse).labels)
     own = (F.normalize(t) * F.normalize(centers)[labels]).sum(1)
     assert own.mean() > 0.8  # of unit vectors; .2 for random centers
@@ -89,11 +90,14 @@ def test_a_fine_partition_divides_the_given_clusters_among_their_nearest_centers
     assert (nearest == labels).float().mean() > 0.999  # sums in another order
 
 
-def test_a_fine_partition_has_no_large_clusters_even_if_most_rows_are_equal():
+def test_a_fine_partition_has_no_large_clusters_even_if_most_rows_are_equal(monkeypatch):
+    monkeypatch.setattr(partition, "CPU_ROWS", 50)
     rng = torch.Generator().manual_seed(0)
     t = torch.randn(2500, 8, generator=rng)
     t[::2] = t[0]
-    coarse = Clustering((torch.arange(2500) % 2).int(), torch.eye(8)[:3])  # cluster 0 has the equal rows, cluster 2 none
+    coarse = Clustering(
+        (torch.arange(2500) % 2).int(), torch.eye(8)[:3]
+    )  # cluster 0 has the equal rows, cluster 2 none
     labels, centers, probes = fine_partition(t, coarse)
     sizes = torch.bincount(labels, minlength=len(centers))
     assert sizes.max() == 4 * 50
@@ -103,6 +107,11 @@ def test_a_fine_partition_has_no_large_clusters_even_if_most_rows_are_equal():
     found = nearest_in_clusters(t, t, 5, labels, centers, diagonal="drop", probes=probes)
     assert torch.allclose(found.similarity[::2], torch.ones(1))
     assert (found.index[::2] % 2 == 0).all()
+
+
+def test_fine_clusters_are_as_many_as_a_device_compares_quickly():
+    assert [fine_clusters(n, "cpu") for n in (10**6, 10**7, 10**8)] == [977, 9766, 40_000]
+    assert [fine_clusters(n, "cuda") for n in (10**6, 10**8)] == [1000, 10_000]
 
 
 def test_queries_in_blocks_find_the_same(blobs, monkeypatch):

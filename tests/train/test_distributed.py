@@ -13,7 +13,7 @@ from afgrl.methods import check_processes
 from afgrl.ops.collectives import Shards, sent_bytes
 from afgrl.ops.collectives.exchange import Exchange
 from afgrl.ops.kmeans import run_kmeans
-from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.knn import nearest_neighbors, partition
 from afgrl.ops.knn.clusters import nearest_in_clusters
 from afgrl.ops.knn.partition import fine_partition
 from afgrl.ops.knn.visitors import Clustering
@@ -136,6 +136,7 @@ def test_of_equal_neighbors_the_lowest_number_wins(rng):
 
 
 def found_in_fine_clusters(rank, n_processes, query, key, coarse):
+    partition.CPU_ROWS = 15  # in this process only
     shards = shards_of(len(query), rank, n_processes)
     own = slice(shards.begin, shards.end)
     labels, centers, probes = clusters = fine_partition(key[own], coarse, shards)
@@ -143,11 +144,12 @@ def found_in_fine_clusters(rank, n_processes, query, key, coarse):
     return clusters, found.index
 
 
-def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_processes(rng):
+def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_processes(rng, monkeypatch):
     key = torch.randn(12, 16, generator=rng).repeat(25, 1) + 0.5 * torch.randn(300, 16, generator=rng)
     query = key + 0.1 * torch.randn(300, 16, generator=rng)
     coarse = Clustering(torch.arange(300) % 4, torch.randn(5, 16, generator=rng))  # the last one has no rows
     results = [run_processes(n_processes, found_in_fine_clusters, query, key, coarse) for n_processes in SIZES]
+    monkeypatch.setattr(partition, "CPU_ROWS", 15)
     # One process without torch.distributed finds the same clusters, and searches in them.
     labels, centers, probes = fine_partition(key, coarse)
     expected = nearest_in_clusters(query, key, 4, labels, centers, diagonal="drop", probes=probes).index

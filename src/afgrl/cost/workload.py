@@ -112,7 +112,9 @@ def _searched_share(settings: AFGRLSettings, load: Workload) -> float:
     """Of all pairs of nodes, those that the search compares."""
     if not settings.searches_clusters(load.n, torch.device(load.device)):
         return 1.0
-    probes, clusters = (FINE_PROBES, fine_clusters(load.n)) if load.n > HUGE else (PROBES, settings.n_clusters)
+    probes, clusters = (
+        (FINE_PROBES, fine_clusters(load.n, load.device)) if load.n > HUGE else (PROBES, settings.n_clusters)
+    )
     return min(1.0, UNEVEN * probes / clusters)
 
 
@@ -120,6 +122,6 @@ def _partition(settings: AFGRLSettings, load: Workload) -> int:
     """Operations per column of the partition of a huge graph and of the search for the nearest centers."""
     if load.n <= HUGE or not settings.searches_clusters(load.n, torch.device(load.device)):
         return 0
-    clusters = fine_clusters(load.n)
+    clusters = fine_clusters(load.n, load.device)
     inside = clusters // settings.n_clusters  # centers that a row is compared with, those inside its cluster of k-means
     return 2 * (inside * (FINE_ROWS * clusters * FINE_ITERS + load.n) + clusters * load.n)

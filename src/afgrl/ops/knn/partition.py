@@ -13,32 +13,34 @@ from afgrl.ops.knn.visitors import Clustering, Groups
 from afgrl.ops.sparse.stable import stable_product
 
 FINE_PROBES = 8  # clusters that a query searches
+CPU_ROWS = 1024  # of a cluster: what a CPU compares per query is the same for all sizes
 FINE_ROWS, FINE_ITERS = 64, 5  # of k-means: rows per center, and iterations
 # Of a cluster, as a multiple of the mean. Rows of larger ones are nearly equal, such as those of nodes without features.
 LARGEST = 4
 
 
-def fine_clusters(n: int) -> int:
-    """About as many clusters as ``fine_partition`` has: as many as rows per cluster."""
-    return max(1, round(n**0.5))
+def fine_clusters(n: int, device: str) -> int:
+    """About as many clusters as ``fine_partition`` has on this type of device.
 
-
-def fine_step(n: int) -> int:
-    """Every how many rows centers of ``fine_partition`` are computed from."""
-    return max(1, n // (FINE_ROWS * fine_clusters(n)))
+    On a GPU as many as rows per cluster, since it compares fast, and each cluster costs the launches of its kernels. On
+    a CPU more and smaller ones, but at most 4 √n: a query is compared with all centers.
+    """
+    root: float = n**0.5
+    return max(1, round(root if device == "cuda" else min(n / CPU_ROWS, 4 * root)))
 
 
 def fine_partition(key: Tensor, coarse: Clustering, shards: Shards | None = None) -> Clustering:
-    """The rows [n, d] in about √n clusters, which divide the clusters of ``coarse``.
+    """The rows [n, d] in ``fine_clusters``, which divide the clusters of ``coarse``.
 
     K-means runs inside each cluster of ``coarse``, on evenly spaced rows: the whole partition takes less time than one
-    comparison of all rows with √n centers. With several processes, the keys are those of this one, and the labels
+    comparison of all rows with all centers. With several processes, the keys are those of this one, and the labels
     those of all. The bits do not depend on the number of processes.
     """
     shards = shards or Shards(len(key))
-    step = fine_step(shards.n)
+    n_clusters = fine_clusters(shards.n, key.device.type)
+    step = max(1, shards.n // (FINE_ROWS * n_clusters))
     sampled = coarse.labels[::step].long()
-    parts = _parts(coarse, sampled, shards.n)
+    parts = _parts(coarse, sampled, n_clusters)
     ends = parts.cumsum(0).tolist()
     centers = _initial_centers(key, coarse, sampled, ends, step, shards)
     x = F.normalize(key[shards.part_of(slice(0, shards.n, step))])
@@ -49,13 +51,13 @@ def fine_partition(key: Tensor, coarse: Clustering, shards: Shards | None = None
         centers = exact_means(rounded, labels.unsqueeze(0), centers.unsqueeze(0), shards)[0]
     members = Groups.of(coarse.labels[shards.begin : shards.end].long(), len(parts))
     labels = shards.gather_labels(_assigned(key, members, centers, ends).unsqueeze(0), len(centers))[0].long()
-    return _divided(labels, centers, LARGEST * -(-shards.n // fine_clusters(shards.n)))
+    return _divided(labels, centers, LARGEST * -(-shards.n // n_clusters))
 
 
-def _parts(coarse: Clustering, sampled: Tensor, n: int) -> Tensor:
+def _parts(coarse: Clustering, sampled: Tensor, n_clusters: int) -> Tensor:
     """How many clusters each of ``coarse`` is divided into: [c], in proportion to its rows in the sample."""
     counts = torch.bincount(sampled, minlength=len(coarse.centers))
-    share = fine_clusters(n) / max(1, len(sampled))
+    share = n_clusters / max(1, len(sampled))
     return torch.minimum((counts * share).round().long(), counts).clamp(min=1)
 
 
