@@ -73,6 +73,7 @@ def measure(name: str, device: str, settings: dict[str, Any], folder: Path) -> d
         shutil.rmtree(source, ignore_errors=True)
         subprocess.run([sys.executable, "-c", WRITE, str(PLANTED[name]), source], check=True)
     made = time.perf_counter() - began
+    shutil.rmtree(folder / f"{name}-run", ignore_errors=True)
     words = [source, str(folder / f"{name}-run"), "--device", device, "--settings", json.dumps(settings)]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.scale_fit", *words], stdout=subprocess.PIPE, text=True, check=True

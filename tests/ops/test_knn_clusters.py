@@ -58,10 +58,12 @@ def test_few_clusters_contain_nearly_all_neighbors(blobs):
     assert recall > 0.9  # .95 with these draws
 
 
-def test_queries_of_small_clusters_search_all_clusters():
+@pytest.mark.parametrize("queries", [2, 5])
+def test_queries_of_small_clusters_search_all_clusters(queries, monkeypatch):
+    monkeypatch.setattr(clusters, "QUERIES", queries)
     h = torch.eye(5)
-    labels = torch.tensor([0, 2, 2, 2, 2])  # cluster 0 has one node, cluster 1 none
-    centers = torch.stack([h[0], -h[0], h[1:].mean(0)])
+    labels = torch.tensor([2, 2, 2, 2, 0])  # cluster 0 has one node, cluster 1 none
+    centers = torch.stack([h[4], -h[4], h[:4].mean(0)])
     found = nearest_in_clusters(h, h, 4, labels, centers, diagonal="drop", probes=1)
     assert found.index.sort(1).values.tolist() == [[j for j in range(5) if j != i] for i in range(5)]
 

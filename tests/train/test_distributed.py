@@ -135,8 +135,11 @@ def test_of_equal_neighbors_the_lowest_number_wins(rng):
             assert alone.tolist() == [row.nonzero().flatten()[:6].tolist() for row in same]
 
 
+SMALL_CLUSTERS = 15, 2  # rows, and rows per center: every seventh row, so that processes begin between two of them
+
+
 def found_in_fine_clusters(rank, n_processes, query, key, coarse):
-    partition.CPU_ROWS = 15  # in this process only
+    partition.CPU_ROWS, partition.FINE_ROWS = SMALL_CLUSTERS  # in this process only
     shards = shards_of(len(query), rank, n_processes)
     own = slice(shards.begin, shards.end)
     labels, centers, probes = clusters = fine_partition(key[own], coarse, shards)
@@ -149,7 +152,8 @@ def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_pro
     query = key + 0.1 * torch.randn(300, 16, generator=rng)
     coarse = Clustering(torch.arange(300) % 4, torch.randn(5, 16, generator=rng))  # the last one has no rows
     results = [run_processes(n_processes, found_in_fine_clusters, query, key, coarse) for n_processes in SIZES]
-    monkeypatch.setattr(partition, "CPU_ROWS", 15)
+    for name, value in zip(("CPU_ROWS", "FINE_ROWS"), SMALL_CLUSTERS, strict=True):
+        monkeypatch.setattr(partition, name, value)
     # One process without torch.distributed finds the same clusters, and searches in them.
     labels, centers, probes = fine_partition(key, coarse)
     expected = nearest_in_clusters(query, key, 4, labels, centers, diagonal="drop", probes=probes).index

@@ -15,8 +15,7 @@ from afgrl.ops.sparse.stable import stable_product
 FINE_PROBES = 8  # clusters that a query searches
 CPU_ROWS = 1024  # of a cluster: what a CPU compares per query is the same for all sizes
 FINE_ROWS, FINE_ITERS = 64, 5  # of k-means: rows per center, and iterations
-# Of a cluster, as a multiple of the mean. Rows of larger ones are nearly equal, such as those of nodes without features.
-LARGEST = 4
+LARGEST = 4  # times the mean rows of a cluster; those of larger ones are nearly equal, as of nodes without features
 
 
 def fine_clusters(n: int, device: str) -> int:
