@@ -94,6 +94,12 @@ def test_a_graph_without_labels_cannot_be_evaluated_during_training(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_an_existing_run_is_refused_before_the_source_is_read(run, monkeypatch):
+    monkeypatch.setattr(RunSpec, "load", lambda *_: pytest.fail("read"))
+    with pytest.raises(UserError, match="exists; use --resume"):
+        fit(run.spec(), run.path, torch.device("cpu"))
+
+
 def test_the_cache_runs_a_spec_once(tmp_path, monkeypatch):
     cache, messages = RunCache(tmp_path / "cache"), []
     other = RunSpec("demo", "raw", evaluation=QUICK)

@@ -37,6 +37,8 @@ def begin_run(
 ) -> Begun:  # fmt: skip
     """Called by process 0: read the source and copy it into a new run folder."""
     check_reading(spec.source, spec.read)
+    if out:  # before a large source is read
+        Run.check_unused(out, force=force)
     dataset = spec.load()
     spec, settings = spec.resolved(dataset)
     check_processes(spec, settings, processes)

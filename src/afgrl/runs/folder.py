@@ -45,16 +45,24 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
         """A new run folder. ``force`` replaces an existing run, once the new one is complete; files that afgrl did not
         write are kept, and a folder that is not a run is never touched."""
         run = cls(path)
-        run.clean()
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            if not run._is_run():
-                raise UserError(f"{str(path)!r} exists and is not a run; choose another folder with --out.")
-            if not force:
-                choices = "--resume to continue it, --force to replace it, or another --out"
-                raise UserError(f"The run {str(path)!r} exists; use {choices}.")
+        if cls.check_unused(path, force=force):
             replace.set_aside(path, run._own_files, complete=run.is_complete)
         replace.make_folder(path)
         return run
+
+    @classmethod
+    def check_unused(cls, path: Path, *, force: bool = False) -> bool:
+        """Whether there is a run that ``create`` replaces; an error if it may not."""
+        run = cls(path)
+        run.clean()
+        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            return False
+        if not run._is_run():
+            raise UserError(f"{str(path)!r} exists and is not a run; choose another folder with --out.")
+        if not force:
+            choices = "--resume to continue it, --force to replace it, or another --out"
+            raise UserError(f"The run {str(path)!r} exists; use {choices}.")
+        return True
 
     @classmethod
     def open(cls, path: Path) -> Run:
