@@ -46,9 +46,9 @@ class BatchMemory:
 
     def peak(self) -> int:
         """From the graph to its vectors."""
-        prepared = self.model() + self.adjacency()
-        stages = (prepared + self.prepare(), self.trained() + self.refresh(), self.trained() + self.embed())
-        return max(stages) + self._working()
+        prepared = self.model() + self.adjacency() + self.prepare() + self._products()
+        refreshed = self.trained() + self.refresh() + (self._products() if self.settings.neighbor_weight else 0)
+        return max(prepared, refreshed, self.trained() + self.embed() + self._products()) + self._chunks()
 
     def trained(self) -> int:
         """What stays after training."""
@@ -128,7 +128,7 @@ class BatchMemory:
         projected = 2 * self._table(SEARCH_WIDTH) if settings.encoder_width > SEARCH_WIDTH else 0
         probes = FINE_PROBES if n > HUGE else PROBES
         visits = 3 * INDEX * probes * min(n, QUERIES)
-        return projected + (INDEX + FLOAT) * self._n_pairs + 5 * INDEX * n + visits + 4 * BLOCK_BYTES[self.load.device]
+        return projected + (INDEX + FLOAT) * self._n_pairs + 5 * INDEX * n + visits
 
     def embed(self) -> int:
         """The encoder's output; vectors without training; all parts beside each other, and their projection."""
@@ -151,7 +151,7 @@ class BatchMemory:
         new_directions = 0 if settings.input == "svd" else work.directions
         held = self._table(new_directions + untrained + settings.n_components)
         written = max(self._table(settings.n_components), 2 * self.model())
-        return self.trained() + self._working() + held + PARQUET + written
+        return self.trained() + self._chunks() + held + PARQUET + written
 
     def _make_table(self) -> int:
         """[X | SX | …]: the blocks, the scaled blocks, and the table they are joined to. Sparse ones are joined by
@@ -209,7 +209,10 @@ class BatchMemory:
     def _table(self, columns: int) -> int:
         return 0 if self.in_files else FLOAT * self.load.n * columns
 
-    def _working(self) -> int:
-        """With tables in files: the columns of three tables that pass through all products together, and rows that are
-        computed at once."""
-        return FLOAT * 3 * COLUMNS * self.load.n + 2 * CHUNK_BYTES if self.in_files else 0
+    def _products(self) -> int:
+        """With tables in files: the columns of three tables that pass through all products together."""
+        return FLOAT * 3 * COLUMNS * self.load.n if self.in_files else 0
+
+    def _chunks(self) -> int:
+        """With tables in files: rows that are computed at once."""
+        return 2 * CHUNK_BYTES if self.in_files else 0

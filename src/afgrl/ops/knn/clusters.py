@@ -17,6 +17,8 @@ from afgrl.ops.svd import gram_matrix, leading_eigenvectors
 
 WIDTH, ROWS = 128, 16_384  # of ``in_leading_directions``: columns, and rows from which they are computed
 QUERIES = 1 << 20  # that are searched at once on a CPU: all keys are read once for each block of queries
+# Of similarities. On a CPU they are read several times, so they should fit the cache.
+CLUSTER_BLOCK_BYTES = {"cpu": 8 << 20, "cuda": BLOCK_BYTES["cuda"]}
 
 
 def nearest_in_clusters(
@@ -78,7 +80,7 @@ class _Search:
 
     def _compare(self, cluster: int, queries: Tensor, members: Tensor) -> None:
         keys, k = F.normalize(self.key.index_select(0, members)), min(self.k, len(members))
-        for rows in queries.split(max(1, BLOCK_BYTES[keys.device.type] // (4 * len(keys)))):
+        for rows in queries.split(max(1, CLUSTER_BLOCK_BYTES[keys.device.type] // (4 * len(keys)))):
             cosine = F.normalize(self.query.index_select(0, rows)) @ keys.T
             if self.diagonal != "keep":
                 own = (self.labels.index_select(0, rows) == cluster).nonzero().squeeze(1)

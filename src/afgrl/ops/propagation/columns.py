@@ -39,7 +39,7 @@ def pagerank_average(v: Tensor, adjacency: Adjacency, teleport: float = TELEPORT
     for columns, multiply in blocks:
         h = start = v[:, columns].contiguous()
         for _ in range(n_steps):
-            h = torch.lerp(multiply(h), start, teleport)
+            h = multiply(h).lerp_(start, teleport)
         if len(blocks) == 1:
             return h
         average[:, columns] = h
