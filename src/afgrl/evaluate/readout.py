@@ -20,6 +20,7 @@ MAX_BYTES = 1 << 30  # of all averaged columns: more than 130,000 nodes have few
 MAX_DIRECTIONS = 256
 FEWEST_OWN, OWN_PER_CLUSTER = 8, 2  # directions with their own scales
 FEWEST_EVENED, EVENED_PER_CLUSTER = 16, 4
+ROWS_TO_COMPARE = 150_000  # that k-means is fitted to, to see which directions tell more
 TIE = 0.01  # information that evened directions may have less: a difference within the noise of k-means
 
 
@@ -72,12 +73,15 @@ def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, s
     evened = directions[:, : max(FEWEST_EVENED, EVENED_PER_CLUSTER * n_clusters)]
     evened = evened / torch.linalg.vector_norm(evened, dim=0).sqrt().clamp(min=1e-6)
     of_own, of_evened = (
-        neighbor_information(
-            sampled_kmeans(F.normalize(each), n_clusters, torch.Generator(each.device).manual_seed(seed)), adjacency
-        )
+        neighbor_information(_clusters_to_compare(F.normalize(each), n_clusters, seed), adjacency)
         for each in (own, evened)
     )
     return evened if of_evened >= (1 - TIE) * of_own else own
+
+
+def _clusters_to_compare(x: Tensor, n_clusters: int, seed: int) -> Tensor:
+    generator = torch.Generator(x.device).manual_seed(seed)
+    return sampled_kmeans(x, n_clusters, generator, most_rows=ROWS_TO_COMPARE)
 
 
 def neighbor_information(labels: Tensor, adjacency: Tensor) -> float:
