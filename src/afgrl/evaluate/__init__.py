@@ -12,7 +12,7 @@ from afgrl.evaluate.protocols import (
     select_best_epochs,
     select_labeled,
 )
-from afgrl.evaluate.readout import clustering_readout, smoothed_directions
+from afgrl.evaluate.readout import SmoothedFeatures, clustering_readout, smoothed_directions, smoothed_features
 from afgrl.evaluate.sample import Sample, draw_sample
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
@@ -22,6 +22,7 @@ __all__ = [
     "LAST_EPOCH",
     "Sample",
     "Score",
+    "SmoothedFeatures",
     "adam_probe",
     "cluster_scores",
     "clustering_readout",
@@ -35,4 +36,5 @@ __all__ = [
     "select_labeled",
     "similarity_scores",
     "smoothed_directions",
+    "smoothed_features",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -24,7 +26,20 @@ ROWS_TO_COMPARE = 150_000  # that k-means is fitted to, to see which directions 
 TIE = 0.01  # information that evened directions may have less: a difference within the noise of k-means
 
 
-def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class SmoothedFeatures:
+    """The part of the features in ``smoothed_directions``, which is the same for all vectors of the same nodes."""
+
+    shape: torch.Size  # of the features
+    parts: list[Tensor]  # [n, columns] .7 u(x) and .7 u(PPR x); none of features that have no part
+
+
+def smoothed_features(features: Tensor, adjacency: Tensor) -> SmoothedFeatures:
+    has_part = density(features) < DENSE_FEATURES
+    return SmoothedFeatures(features.shape, _smoothed(features, FEATURE_WEIGHT, adjacency) if has_part else [])
+
+
+def smoothed_directions(vectors: Tensor, features: Tensor | SmoothedFeatures, adjacency: Tensor) -> Tensor:
     """The leading principal directions of ``[u(z) | u(PPR z) | .7 u(x) | .7 u(PPR x)]``: [n, at most 256].
 
     z are the vectors [n, d] and x the features [n, f], dense or CSR; both are projected onto their leading 512
@@ -34,7 +49,7 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     directions are not centered, and have their singular values as scales.
     """
     n = vectors.shape[0]
-    if vectors.ndim != 2 or adjacency.shape != (n, n) or features.ndim != 2 or features.shape[0] != n:
+    if vectors.ndim != 2 or adjacency.shape != (n, n) or len(features.shape) != 2 or features.shape[0] != n:
         shapes = ", ".join(str(tuple(table.shape)) for table in (vectors, features, adjacency))
         raise UserError(
             f"The readout needs vectors [n, d], features [n, f] and an adjacency matrix [n, n], but their shapes are "
@@ -43,17 +58,20 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     values = vectors.values() if vectors.layout == torch.sparse_csr else vectors
     if not bool(torch.isfinite(values).all()):
         raise UserError("The vectors contain values that are NaN or infinite.")
-    width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * n)))
-    tables = [(vectors, 1.0)] if density(features) >= DENSE_FEATURES else [(vectors, 1.0), (features, FEATURE_WEIGHT)]
-    parts = []
-    for table, weight in tables:
-        unit = unit_rows(table)
-        if unit.shape[1] > width:
-            unit = F.normalize(unit @ feature_basis(unit, width))
-        unit = unit.to_dense()
-        parts += [weight * unit, weight * F.normalize(pagerank_average(unit, adjacency, TELEPORT, N_STEPS))]
-    joined = torch.cat(parts, dim=1)
+    if isinstance(features, Tensor):
+        features = smoothed_features(features, adjacency)
+    joined = torch.cat([*_smoothed(vectors, 1.0, adjacency), *features.parts], dim=1)
     return joined @ leading_eigenvectors(gram_matrix([joined]), MAX_DIRECTIONS)
+
+
+def _smoothed(table: Tensor, weight: float, adjacency: Tensor) -> list[Tensor]:
+    """Unit rows and their PageRank average, [n, columns] each."""
+    width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * table.shape[0])))
+    unit = unit_rows(table)
+    if unit.shape[1] > width:
+        unit = F.normalize(unit @ feature_basis(unit, width))
+    unit = unit.to_dense()
+    return [weight * unit, weight * F.normalize(pagerank_average(unit, adjacency, TELEPORT, N_STEPS))]
 
 
 def density(features: Tensor) -> float:

@@ -14,6 +14,7 @@ from afgrl.data import Dataset
 from afgrl.data.splits import Splits
 from afgrl.errors import UserError
 from afgrl.evaluate import (
+    SmoothedFeatures,
     clustering_readout,
     draw_sample,
     evaluate_last_epoch,
@@ -22,6 +23,7 @@ from afgrl.evaluate import (
     select_best_epochs,
     select_labeled,
     smoothed_directions,
+    smoothed_features,
 )
 from afgrl.evaluate.matrix import select_rows
 from afgrl.experiment.model import complete_settings
@@ -88,7 +90,8 @@ def _scores_of_each(
     found = run.partial_scores(key)
     if found:
         message(f"Scored before the interruption: {', '.join(found)}.")
-    features, adjacency = readable_features(dataset.graph, device), gcn_norm(dataset.graph.to(device))
+    adjacency = gcn_norm(dataset.graph.to(device))
+    features = smoothed_features(readable_features(dataset.graph, device), adjacency)
 
     def score(name: str, embedding: Tensor) -> None:
         message(f"Scoring the vectors: {name}.")
@@ -107,8 +110,9 @@ def _scores_of_each(
 
 
 def last_epoch_scores(
-    embedding: Tensor, features: Tensor, adjacency: Tensor, y: np.ndarray, splits: Splits, n_fits: int
-) -> Json:
+    embedding: Tensor, features: Tensor | SmoothedFeatures, adjacency: Tensor, y: np.ndarray, splits: Splits,
+    n_fits: int,
+) -> Json:  # fmt: skip
     """The scores of one embedding of all nodes in the last-epoch protocol; a label of -1 means none.
 
     Of more than 150,000 labeled nodes, a sample is scored. The features and the normalized adjacency of the nodes are
