@@ -90,7 +90,7 @@ def _fit_sparse(
     """The same with scikit-learn, whose k-means accepts sparse rows."""
     every = csr_to_scipy(x)
     every.indices, every.indptr = every.indices.astype(np.int32), every.indptr.astype(np.int32)  # KMeans requires int32
-    rows = every if fitted is None else every[fitted]
+    rows, max_iter = (every, MAX_ITERS) if fitted is None else (every[fitted], SAMPLE_ITERS)
     for seed in torch.randint(2**31 - 1, (n_fits,), generator=generator, device=generator.device).tolist():
-        model = KMeans(n_clusters, n_init=n_init, max_iter=MAX_ITERS, tol=0, random_state=seed).fit(rows)
+        model = KMeans(n_clusters, n_init=n_init, max_iter=max_iter, tol=0, random_state=seed).fit(rows)
         yield torch.from_numpy(model.labels_ if fitted is None else model.predict(every))
