@@ -54,8 +54,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], str]]] = {
     "search --index": (("search", "{run}", FIRST_ID, "--index"), lambda answer: "reads the index"),
     "cluster": (("cluster", "{run}"), lambda answer: f"{answer['k']} clusters"),
     "report": (("report", "{run}"), lambda answer: f"{answer['bytes'] / 2**20:.0f} MiB of HTML"),
-    "evaluate": (("evaluate", "{run}"), lambda answer: answer["last-epoch"]["similarity"]["sim@10"]["protocol"]),
-    "quality --quick": (("quality", "{run}", "--quick"), lambda answer: "quick panel"),
+    "evaluate": (
+        ("evaluate", "{run}"),
+        lambda answer: f"{1 + len(answer['baselines'])} embeddings" + (", a sample" if answer["sampled"] else ""),
+    ),
+    "quality --quick": (("quality", "{run}", "--quick"), lambda answer: f"{len(answer['vectors'])} embeddings"),
+    "quality": (("quality", "{run}"), lambda answer: f"{len(answer['vectors'])} embeddings, 4 further training runs"),
     "embed --format npy": (
         ("embed", "{run}", "--out", "{run}/../vectors.npy", "--force"), lambda answer: f"width {answer['width']}"
     ),

@@ -26,8 +26,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from afgrl.evaluate.readout import DENSE_FEATURES, density
-from afgrl.experiment.evaluation import last_epoch_scores, readable_features
+from afgrl.experiment.evaluation import last_epoch_scores
 from afgrl.experiment.periodic import first_splits
+from afgrl.experiment.untrained import readable_features
 from afgrl.methods import method_class
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.reproduce.layout import Column, Entry, Table, markdown

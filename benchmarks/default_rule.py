@@ -27,8 +27,9 @@ from joblib import Parallel, delayed
 from afgrl.config import resolve
 from afgrl.data import Dataset
 from afgrl.experiment.cache import RunCache, loaded, run_grid
-from afgrl.experiment.evaluation import last_epoch_scores, readable_features
+from afgrl.experiment.evaluation import last_epoch_scores
 from afgrl.experiment.periodic import first_splits
+from afgrl.experiment.untrained import readable_features
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.ops.propagation.adjacency import gcn_norm

@@ -34,7 +34,7 @@ from afgrl.data.splits import Splits
 from afgrl.evaluate import cluster_scores, logistic_probe, select_labeled, similarity_scores
 from afgrl.evaluate.matrix import select_rows
 from afgrl.evaluate.unlabeled.links import HiddenEdges, link_auc
-from afgrl.experiment.evaluation import untrained_embeddings
+from afgrl.experiment.untrained import untrained_embeddings
 from afgrl.graph import Graph
 from afgrl.reproduce.layout import Column, Entry, Table, markdown
 from afgrl.runs.environment import current_environment

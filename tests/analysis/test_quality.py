@@ -192,7 +192,7 @@ def test_the_probe_has_an_interval_and_says_whether_labels_suffice():
     assert answer["ranked"]
     assert "higher than that of raw" in answer["sentence"]
     few = np.where(np.arange(60) % 10 == 0, y, -1)
-    answer = probe_few_labels({"trained": good, "raw": noise}, few)
+    answer = probe_few_labels({"trained": good[few >= 0], "raw": noise[few >= 0]}, few)
     assert (answer["labeled"], answer["ranked"]) == (6, False)
     assert "6 labels are too few to rank" in answer["sentence"]
 

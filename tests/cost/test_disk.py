@@ -1,12 +1,15 @@
 """What reading and a run need on disk: stated before, and refused with one sentence if it is not there."""
 
 import json
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from afgrl import UserError, load
@@ -15,7 +18,9 @@ from afgrl.config import resolve
 from afgrl.cost import disk
 from afgrl.cost.disk import check_reading, reading_needs
 from afgrl.data import files
+from afgrl.experiment.reading import begin_run
 from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
+from afgrl.runs.spec import RunSpec
 
 SHORT = ["--set", "steps=2", "--set", "refresh_every=2", "--set", "n_components=64", "--device", "cpu", "--quiet"]
 
@@ -78,6 +83,34 @@ def test_a_run_that_does_not_fit_the_disk_is_refused_with_the_setting_that_would
     monkeypatch.setattr(disk, "free_disk", lambda _: 1000)
     assert "larger disk with --out" in CliRunner().invoke(app, ["fit", str(tables), "--out", str(out), *wide]).stderr
     assert not out.exists()
+
+
+def test_features_that_several_processes_share_are_counted(tables, monkeypatch):
+    """Too large for the run's copy, they are in its features.safetensors unless the source has them as an array."""
+    dataset = load(str(tables))
+    settings = resolve(AFGRLSettings, {"steps": 2}, graph=dataset.graph)
+    size = dataset.graph.x.numel() * 4
+    inside = disk.run_disk(AFGRLMethod, settings, dataset)
+    monkeypatch.setattr(disk, "MAX_FEATURE_BYTES", size - 1)
+    assert disk.run_disk(AFGRLMethod, settings, dataset) == inside - size
+    assert disk.run_disk(AFGRLMethod, settings, dataset, all_features=True) == inside
+
+
+@pytest.mark.parametrize(("n_processes", "refused"), [(1, False), (2, True)])
+def test_a_disk_too_small_for_shared_features_is_refused(tables, tmp_path, monkeypatch, n_processes, refused):
+    dataset, spec = load(str(tables)), RunSpec(str(tables), settings={"steps": 2, "batch_size": 64})
+    needed = disk.run_disk(AFGRLMethod, spec.resolved(dataset)[1], dataset)
+    monkeypatch.setattr(disk, "MAX_FEATURE_BYTES", 0)
+    monkeypatch.setattr(disk, "free_disk", lambda _: needed - 1)
+    processes = SimpleNamespace(distributed=n_processes > 1, device=torch.device("cpu"))
+    begin = partial(
+        begin_run, spec, tmp_path / "run", processes, force=False, with_features=False, message=lambda sentence: None
+    )
+    if refused:
+        with pytest.raises(UserError, match="GiB on the disk of"):
+            begin()
+    else:
+        begin()
 
 
 def test_the_size_of_a_run_is_stated_before(tables, tmp_path, monkeypatch):

@@ -19,7 +19,6 @@ from afgrl.evaluate import (
     evaluate_last_epoch,
     evaluate_predictions,
     logistic_probe,
-    protocols,
     scores_to_json,
     select_best_epochs,
     select_labeled,
@@ -206,28 +205,3 @@ def test_predictions_of_a_supervised_method() -> None:
     assert accuracy.values == (50.0, 100.0)
     assert accuracy.protocol == "last-epoch: supervised, 2 by hand"
     assert scores.keys() == {"classification"}
-
-
-def test_of_many_labeled_nodes_a_sample_is_scored(monkeypatch):
-    monkeypatch.setattr(protocols, "MOST_EVALUATED", 50)
-    monkeypatch.setattr(protocols, "SAMPLED", 20)
-    y = np.arange(60) % 3
-    rows, splits = np.arange(0, 120, 2), random_splits(60)
-    assert len(protocols.sample_labeled(rows[:50], y[:50], splits)[0]) == 50  # few enough: all of them
-    chosen, labels, own = protocols.sample_labeled(rows, y, splits)
-    assert len(chosen) == len(set(chosen)) == 20
-    assert (np.diff(chosen) > 0).all()
-    assert (labels == y[chosen // 2]).all()
-    assert (own.roles == splits.roles[:5, chosen // 2]).all()
-    assert own.name.endswith(", the first 5; 20 of 60 labeled nodes")
-
-
-def test_a_sample_does_not_depend_on_the_random_splits(monkeypatch):
-    """Both are drawn from seed 0: a sample of the same permutation had only training nodes of the first split."""
-    monkeypatch.setattr(protocols, "MOST_EVALUATED", 5_000)
-    monkeypatch.setattr(protocols, "SAMPLED", 1_000)
-    n, splits = 10_000, random_splits(10_000)
-    _, _, own = protocols.sample_labeled(np.arange(n), np.zeros(n, int), splits)
-    shares = [(own.roles == role).mean(1) for role in (TRAIN, VALIDATION, TEST)]
-    for share, expected in zip(shares, (0.1, 0.1, 0.8), strict=True):
-        assert np.abs(share - expected).max() < 0.05  # five standard deviations of 1,000 draws

@@ -9,7 +9,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from afgrl.csr import csr_from_scipy, csr_to_scipy
 from afgrl.errors import UserError
-from afgrl.evaluate import cluster_scores, clustering_readout, readout, smoothed_directions
+from afgrl.evaluate import cluster_scores, clustering_readout, readout, smoothed_directions, smoothed_features
 from afgrl.evaluate.readout import neighbor_information
 from afgrl.graph import Graph
 from afgrl.ops.propagation.adjacency import gcn_norm
@@ -47,6 +47,15 @@ def test_directions_equal_a_singular_value_decomposition_in_float64() -> None:
         a, b = found[:, :columns], expected[:, :columns]
         np.testing.assert_allclose(a @ a.T, b @ b.T, atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(found, axis=0)[:20], np.linalg.norm(expected, axis=0)[:20], rtol=1e-4)
+
+
+def test_the_part_of_the_features_is_shared():
+    z, x, adjacency = random_case()
+    shared = smoothed_features(x, adjacency)
+    assert len(shared.parts) == 2
+    for vectors in (z, -z[:, :9]):
+        assert torch.equal(smoothed_directions(vectors, shared, adjacency), smoothed_directions(vectors, x, adjacency))
+    assert smoothed_features(torch.ones(60, 1), adjacency).parts == []
 
 
 def test_there_are_at_most_256_directions() -> None:

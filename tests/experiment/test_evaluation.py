@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,8 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.splits import random_splits
 from afgrl.errors import UserError
 from afgrl.evaluate import cluster_scores, clustering_readout, smoothed_directions
-from afgrl.experiment.evaluation import evaluate_run, untrained_embeddings
+from afgrl.experiment.evaluation import evaluate_run
+from afgrl.experiment.untrained import untrained_embeddings
 from afgrl.methods import method_class
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.runs.folder import Run
@@ -64,6 +66,38 @@ def test_all_baselines_have_a_readout(tmp_path):
     assert all("clustering-readout" in tasks for tasks in scores["baselines"].values())
 
 
+def interrupted_at(name, run):
+    """Which embeddings are scored until the evaluation is interrupted before this one, and without an interruption."""
+    scored = []
+
+    def message(sentence):
+        if sentence.startswith("Scoring"):
+            scored.append(sentence.split()[-1].rstrip("."))
+            if scored[-1] == name:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) if name else nullcontext():
+        evaluate_run(run, CPU, message=message)
+    return scored
+
+
+def test_an_interrupted_evaluation_continues(tmp_path):
+    run, _, vectors = labeled_run(tmp_path / "run", communities())
+    expected = evaluate_run(run, CPU)
+    partial = run.path / "scores-partial.json"
+    assert not partial.exists()
+    assert interrupted_at("raw", run) == ["trained", "random", "hops", "raw"]
+    assert interrupted_at("ppr", run) == ["raw", "svd", "ppr"]
+    assert interrupted_at(None, run) == ["ppr"]
+    assert run.scores() == expected
+    assert not partial.exists()
+    interrupted_at("raw", run)
+    partial.write_text(partial.read_text()[:-20])
+    assert interrupted_at("hops", run) == ["trained", "random", "hops"]
+    run.save_embedding(run.ids(), -vectors.numpy())
+    assert interrupted_at("random", run) == ["trained", "random"]
+
+
 @pytest.mark.parametrize(("settings", "width"), [({"n_components": 8}, 8), ({"n_components": 600}, 40), ({}, 40)])
 def test_svd_and_ppr_are_those_methods_at_most_as_wide_as_the_run(settings, width):
     graph = communities(n_features=10)
@@ -78,7 +112,7 @@ def test_svd_and_ppr_are_those_methods_at_most_as_wide_as_the_run(settings, widt
 
 
 def test_the_width_of_the_svd_is_limited(monkeypatch):
-    monkeypatch.setattr("afgrl.experiment.evaluation.SVD_COMPONENTS", 5)
+    monkeypatch.setattr("afgrl.experiment.untrained.SVD_COMPONENTS", 5)
     spec = RunSpec("", "random", settings={"n_components": 8})
     complete = resolve(method_class("random").settings_class, dict(spec.settings), graph=communities()).model_dump()
     found = dict(untrained_embeddings(replace(spec, settings=complete), Dataset("groups", communities()), CPU))
@@ -89,9 +123,9 @@ def test_multi_hop_features_that_take_too_much_memory_are_left_out(monkeypatch):
     dataset, sentences = Dataset("groups", communities()), []
     spec = RunSpec("", "raw")
     size = 4 * 3 * dataset.graph.x.numel()
-    monkeypatch.setattr("afgrl.experiment.evaluation.free_memory", lambda kind: 4 * size)
+    monkeypatch.setattr("afgrl.experiment.untrained.free_memory", lambda kind: 4 * size)
     assert "hops" in dict(untrained_embeddings(spec, dataset, CPU, sentences.append))
     assert sentences == []
-    monkeypatch.setattr("afgrl.experiment.evaluation.free_memory", lambda kind: 4 * size - 1)
+    monkeypatch.setattr("afgrl.experiment.untrained.free_memory", lambda kind: 4 * size - 1)
     assert "hops" not in dict(untrained_embeddings(spec, dataset, CPU, sentences.append))
     assert [sentence[:32] for sentence in sentences] == ["The baseline hops is left out: i"]

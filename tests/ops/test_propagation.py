@@ -1,5 +1,7 @@
 """The normalized adjacency matrix and precomputed propagation: by hand, against float64, PyG and dense algebra."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from torch_geometric.nn import GCNConv
 
 from afgrl.graph import Graph
 from afgrl.graph.mapped import MappedGraph
+from afgrl.ops import storage
 from afgrl.ops.propagation import (
     HOP_LENGTH,
     adjacency,
@@ -90,6 +93,12 @@ def test_one_propagation_is_a_gcn_layer(small_graph, directed, sparse):
     weight = layer.lin.weight.T
     ours = propagate(graph).x @ weight + layer.bias
     assert torch.allclose(ours, layer(small_graph.x, graph.edge_index), atol=1e-5)  # float32 sums in another order
+
+
+def test_blocks_of_rows_have_the_same_bits(small_graph, monkeypatch):
+    expected = multi_hop_features(replace(small_graph, x=small_graph.x.to_dense()), 2)
+    monkeypatch.setattr(storage, "BLOCK_ROWS", 7)
+    assert torch.equal(multi_hop_features(replace(small_graph, x=small_graph.x.to_dense()), 2), expected)
 
 
 def test_multi_hop_blocks_equal_float64(small_graph):

@@ -87,7 +87,7 @@ def open_index(run: Run) -> Index:
         faiss_index = faiss.read_index(str(run.index_file), faiss.IO_FLAG_MMAP if mapped else 0)  # may crash if damaged
         n_lists = description.parameters.get("nlist")
         check(n_lists in (None, getattr(faiss_index, "nlist", None)), f"it does not have {n_lists} lists")
-    fingerprint, shape = vectors_fingerprint(run)
+    fingerprint, shape = run.vectors_fingerprint(), run.embedding_shape
     if description.vectors_fingerprint != fingerprint or (faiss_index.ntotal, faiss_index.d) != shape:
         advice = f"delete {str(run.index_description_file)!r} to build it again"
         raise UserError(f"The index of the run {str(run.path)!r} belongs to other vectors; {advice}.")
@@ -108,7 +108,7 @@ def build_index(run: Run) -> Index:
     """Index the vectors of a run, measure the recall, and save both in the run. One group of vectors is in memory at a
     time, besides the index."""
     faiss = _import_faiss()
-    fingerprint, (n, width) = vectors_fingerprint(run)
+    fingerprint, (n, width) = run.vectors_fingerprint(), run.embedding_shape
     order = np.random.default_rng(0).permutation(n)
     faiss_index, kind, parameters = _new_hnsw(faiss, width) if n <= MAX_HNSW_ROWS else _new_ivf(faiss, n, width)
     if kind == "ivf":
@@ -159,15 +159,6 @@ def _with_enough_effort(index: Index, run: Run, sample: np.ndarray) -> Index:
         if recall >= TARGET_RECALL:
             break
     return Index(index.faiss_index, description)
-
-
-def vectors_fingerprint(run: Run) -> tuple[str, tuple[int, int]]:
-    """A hash of the shape and the values of a run's vectors, and the shape."""
-    shape = (len(run.embedding_ids()), run.embedding_width)
-    digest = hashlib.blake2b(repr((shape, "<f4")).encode(), digest_size=16)
-    for group in run.embedding_groups():
-        digest.update(np.ascontiguousarray(group).data)
-    return digest.hexdigest(), shape
 
 
 def _file_checksum(path: Path) -> str:

@@ -28,7 +28,7 @@ INTERRUPTED = {
     "demo": "What was trained is in the run folder; there are no scores yet.",
     "fit": "If a checkpoint was saved before, `afgrl fit … --resume` continues from it.",
     "embed": "No vectors were written, and the run is unchanged.",
-    "evaluate": "No scores were saved, and the run is unchanged.",
+    "evaluate": "Embeddings that were scored are saved in the run; the same command continues with the others.",
     "add": "No nodes were added, and the run is unchanged.",
     "search": "The run is unchanged; an index is saved only when it is complete.",
     "cluster": "No new clusters were saved; earlier ones are still there.",

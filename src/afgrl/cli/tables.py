@@ -23,6 +23,8 @@ def _task_scores(answer: dict[str, Any]) -> Table:
         f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}"
     )
     table.caption = f"Last-epoch evaluation: one embedding for all tasks. Splits: {answer['splits']}."
+    if answer["sampled"]:
+        table.caption += f" {answer['sampled']}"
     table.add_row("trained", *_cells(answer["last-epoch"]), style="bold")
     if answer["best-epoch"]:
         table.add_row("trained, best epoch", *_cells(answer["best-epoch"]))

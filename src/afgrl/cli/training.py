@@ -209,11 +209,14 @@ def embed(
 
 
 @command
-def evaluate(run_path: RunPath, device: Device = "auto", data_dir: DataDir = None, as_json: Json = False) -> None:
+def evaluate(
+    run_path: RunPath, device: Device = "auto", data_dir: DataDir = None, as_json: Json = False, quiet: Quiet = False
+) -> None:
     """Evaluate a run on classification, clustering and similarity search, beside untrained baselines."""
     from afgrl.experiment.evaluation import evaluate_run
 
-    scores = evaluate_run(opened(run_path), device_of(device), data_dir=data_dir, message=message)
+    say = silent if quiet else message
+    scores = evaluate_run(opened(run_path), device_of(device), data_dir=data_dir, message=say)
     _print_scores(scores, as_json)
 
 

@@ -67,19 +67,25 @@ def check_reading(source: str | Path, options: ReadOptions = ReadOptions()) -> R
     return needs
 
 
-def run_disk(method: type[Method], settings: Settings, dataset: Dataset) -> int:
-    """About the bytes of a complete run folder: the dataset, the vectors, the weights and the checkpoint."""
+def run_disk(method: type[Method], settings: Settings, dataset: Dataset, *, all_features: bool = False) -> int:
+    """About the bytes of a run folder: the dataset, the vectors, the weights and the checkpoint.
+
+    Features beyond 2 GiB stay in the source, but with ``all_features`` the run has them too while it is trained.
+    """
     vectors = FLOAT * dataset.graph.n * getattr(settings, "n_components", 0)
     # The checkpoint has what training has in memory besides gradients, and the model is part of it again.
-    return int(_dataset_disk(dataset) + vectors + 1.5 * max(least_memory(method, settings, dataset.graph) - vectors, 0))
+    copied = _dataset_disk(dataset, all_features)
+    return int(copied + vectors + 1.5 * max(least_memory(method, settings, dataset.graph) - vectors, 0))
 
 
-def check_run_disk(method: type[Method], settings: Settings, dataset: Dataset, folder: Path) -> None:
+def check_run_disk(
+    method: type[Method], settings: Settings, dataset: Dataset, folder: Path, *, all_features: bool = False
+) -> None:
     """Raise ``UserError`` if the disk of the run folder has less space than the run needs."""
-    free, needed = free_disk(folder), run_disk(method, settings, dataset)
+    free, needed = free_disk(folder), run_disk(method, settings, dataset, all_features=all_features)
     if needed <= free:
         return
-    fitting = _narrower(method, settings, dataset, free)
+    fitting = _narrower(method, settings, dataset, free, all_features)
     advice = "choose a folder on a larger disk with --out"
     if fitting:
         advice = f"--set n_components={fitting} would fit, or {advice}"
@@ -89,18 +95,19 @@ def check_run_disk(method: type[Method], settings: Settings, dataset: Dataset, f
     )
 
 
-def _narrower(method: type[Method], settings: Settings, dataset: Dataset, free: int) -> int | None:
+def _narrower(method: type[Method], settings: Settings, dataset: Dataset, free: int, all_features: bool) -> int | None:
     width = getattr(settings, "n_components", 0) // 2
     while width >= NARROWEST:
-        if run_disk(method, settings.model_copy(update={"n_components": width}), dataset) <= free:
+        narrower = settings.model_copy(update={"n_components": width})
+        if run_disk(method, narrower, dataset, all_features=all_features) <= free:
             return int(width)
         width //= 2
     return None
 
 
-def _dataset_disk(dataset: Dataset) -> int:
+def _dataset_disk(dataset: Dataset, all_features: bool) -> int:
     graph = dataset.graph
     features = sum(part.numel() * part.element_size() for part in feature_arrays(graph.x).values())
     edges = graph.edge_index.shape[1] * (2 * FLOAT + (FLOAT if graph.edge_weight is not None else 0))
     columns = dataset.ingested.columns.nbytes if dataset.ingested else 8 * graph.n
-    return edges + int(columns) + (features if features <= MAX_FEATURE_BYTES else 0)
+    return edges + int(columns) + (features if all_features or features <= MAX_FEATURE_BYTES else 0)

@@ -103,9 +103,9 @@ def _epoch_seconds(settings: AFGRLSettings, load: Workload, rates: dict[str, flo
     return max(busy / REACHED[load.device], LEAST_SECONDS[load.device])
 
 
-def check_disk(settings: Settings, dataset: Dataset, folder: Path) -> None:
+def check_disk(settings: Settings, dataset: Dataset, folder: Path, *, all_features: bool = False) -> None:
     """Raise ``UserError`` if the disk of a run folder has too little space for the run."""
-    check_run_disk(_method_of(settings), settings, dataset, folder)
+    check_run_disk(_method_of(settings), settings, dataset, folder, all_features=all_features)
 
 
 def _method_of(settings: Settings) -> type[Method]:

@@ -8,30 +8,33 @@ from afgrl.evaluate.protocols import (
     evaluate_epoch,
     evaluate_last_epoch,
     evaluate_predictions,
-    sample_labeled,
     scores_to_json,
     select_best_epochs,
     select_labeled,
 )
-from afgrl.evaluate.readout import clustering_readout, smoothed_directions
+from afgrl.evaluate.readout import SmoothedFeatures, clustering_readout, smoothed_directions, smoothed_features
+from afgrl.evaluate.sample import Sample, draw_sample
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
 
 __all__ = [
     "BEST_EPOCH",
     "LAST_EPOCH",
+    "Sample",
     "Score",
+    "SmoothedFeatures",
     "adam_probe",
     "cluster_scores",
     "clustering_readout",
+    "draw_sample",
     "evaluate_epoch",
     "evaluate_last_epoch",
     "evaluate_predictions",
     "logistic_probe",
-    "sample_labeled",
     "scores_to_json",
     "select_best_epochs",
     "select_labeled",
     "similarity_scores",
     "smoothed_directions",
+    "smoothed_features",
 ]

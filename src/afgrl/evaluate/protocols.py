@@ -16,17 +16,14 @@ from afgrl.data.splits import Splits
 from afgrl.errors import UserError
 from afgrl.evaluate.classification import adam_probe, logistic_probe, prediction_accuracies
 from afgrl.evaluate.clustering import cluster_scores
+from afgrl.evaluate.matrix import select_rows
+from afgrl.evaluate.sample import Sample
 from afgrl.evaluate.score import Score
 from afgrl.evaluate.similarity import similarity_scores
 
 LAST_EPOCH = "last-epoch"
 BEST_EPOCH = "best-epoch"
 READOUT = "clustering-readout"  # a task of last-epoch evaluation
-# Labeled nodes above which a sample is scored, its size, and how many of the splits. Judgment: the accuracy on 40,000
-# test nodes has a standard error of at most .25 points. With twenty splits, scoring one embedding of 50,000 nodes and
-# 100 classes took ten minutes of a busy core, seven of them for the classifiers. Genes has 193,797 labels.
-MOST_EVALUATED, SAMPLED, SAMPLED_SPLITS = 150_000, 50_000, 5
-SAMPLE_SEED = (0, 1)  # not 0: the first random split, of the same permutation, would have all of them as training nodes
 READOUT_RESTARTS = 10  # per fit: the lowest inertia of ten varies less than that of one, and needs no label
 
 
@@ -36,43 +33,43 @@ def select_labeled(y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarra
     return rows, y[rows], Splits(splits.name, splits.roles[:, rows])
 
 
-def sample_labeled(rows: np.ndarray, y: np.ndarray, splits: Splits) -> tuple[np.ndarray, np.ndarray, Splits]:
-    """What ``select_labeled`` returned, or of more than 150,000 nodes a random sample of 50,000 and five splits: scores
-    compare all pairs of nodes and cluster them a hundred times, which would take hours."""
-    if len(rows) <= MOST_EVALUATED:
-        return rows, y, splits
-    chosen = np.sort(np.random.default_rng(SAMPLE_SEED).permutation(len(rows))[:SAMPLED])
-    roles = splits.roles[:SAMPLED_SPLITS, chosen]
-    name = f"{splits.name}, the first {len(roles)}; {SAMPLED:,} of {len(rows):,} labeled nodes"
-    return rows[chosen], y[chosen], Splits(name, roles)
-
-
 def evaluate_last_epoch(
     embedding: Any, y: Any, splits: Splits, seed: int = 0, *, n_fits: int = 10, readout: Any = None,
-    nodes: str = "all nodes",
+    sample: Sample | None = None,
 ) -> dict[str, dict[str, Score]]:  # fmt: skip
     """Evaluate one embedding on all three tasks: {"classification", "clustering", "similarity"} → name → Score.
 
     ``readout`` holds the same rows of ``clustering_readout``; with it, there is a fourth task, "clustering-readout".
-    ``nodes`` says which nodes these are.
+    ``sample`` says which of many rows are scored.
     """
-    accuracies = logistic_probe(embedding, y, splits)
-    clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=n_fits)
+    rows, n_fits = (None, n_fits) if sample is None else (sample.clustered, sample.n_fits)
+    clusters = cluster_scores(embedding, y, _generator(embedding, seed), n_fits=n_fits, fitted=rows)
     scores = {
-        "classification": {"accuracy": _score("accuracy", accuracies, LAST_EPOCH, splits.name)},
+        "classification": {"accuracy": _classification(embedding, y, splits, sample)},
         "clustering": {
             name: _score(name, values, LAST_EPOCH, f"{len(values)} restarts of k-means")
             for name, values in clusters.items()
         },
-        "similarity": {
-            name: _score(name, [value], LAST_EPOCH, nodes) for name, value in similarity_scores(embedding, y).items()
-        },
+        "similarity": _similarity(embedding, y, sample),
     }
-    return scores if readout is None else scores | {READOUT: _readout_scores(readout, y, seed, n_fits)}
+    return scores if readout is None else scores | {READOUT: _readout_scores(readout, y, seed, n_fits, rows)}
 
 
-def _readout_scores(readout: Any, y: Any, seed: int, n_fits: int) -> dict[str, Score]:
-    clusters = cluster_scores(readout, y, _generator(readout, seed), n_fits=n_fits, n_init=READOUT_RESTARTS)
+def _classification(embedding: Any, y: Any, splits: Splits, sample: Sample | None) -> Score:
+    if sample is not None:
+        embedding, y, splits = select_rows(embedding, sample.classified), y[sample.classified], sample.splits
+    return _score("accuracy", logistic_probe(embedding, y, splits), LAST_EPOCH, splits.name)
+
+
+def _similarity(embedding: Any, y: Any, sample: Sample | None) -> dict[str, Score]:
+    found = similarity_scores(embedding, y, queries=None if sample is None else sample.queries)
+    nodes = "all nodes" if sample is None else f"{len(sample.queries):,} random nodes among all"
+    return {name: _score(name, [value], LAST_EPOCH, nodes) for name, value in found.items()}
+
+
+def _readout_scores(readout: Any, y: Any, seed: int, n_fits: int, rows: np.ndarray | None) -> dict[str, Score]:
+    generator = _generator(readout, seed)
+    clusters = cluster_scores(readout, y, generator, n_fits=n_fits, n_init=READOUT_RESTARTS, fitted=rows)
     measured_on = f"smoothed readout, {n_fits} fits of k-means, each the best of {READOUT_RESTARTS} restarts"
     return {name: _score(name, values, LAST_EPOCH, measured_on) for name, values in clusters.items()}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -20,10 +22,24 @@ MAX_BYTES = 1 << 30  # of all averaged columns: more than 130,000 nodes have few
 MAX_DIRECTIONS = 256
 FEWEST_OWN, OWN_PER_CLUSTER = 8, 2  # directions with their own scales
 FEWEST_EVENED, EVENED_PER_CLUSTER = 16, 4
+ROWS_TO_COMPARE = 150_000  # that k-means is fitted to, to see which directions tell more
 TIE = 0.01  # information that evened directions may have less: a difference within the noise of k-means
 
 
-def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class SmoothedFeatures:
+    """The part of the features in ``smoothed_directions``, which is the same for all vectors of the same nodes."""
+
+    shape: torch.Size  # of the features
+    parts: list[Tensor]  # [n, columns] .7 u(x) and .7 u(PPR x); none of features that have no part
+
+
+def smoothed_features(features: Tensor, adjacency: Tensor) -> SmoothedFeatures:
+    has_part = density(features) < DENSE_FEATURES
+    return SmoothedFeatures(features.shape, _smoothed(features, FEATURE_WEIGHT, adjacency) if has_part else [])
+
+
+def smoothed_directions(vectors: Tensor, features: Tensor | SmoothedFeatures, adjacency: Tensor) -> Tensor:
     """The leading principal directions of ``[u(z) | u(PPR z) | .7 u(x) | .7 u(PPR x)]``: [n, at most 256].
 
     z are the vectors [n, d] and x the features [n, f], dense or CSR; both are projected onto their leading 512
@@ -33,7 +49,7 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     directions are not centered, and have their singular values as scales.
     """
     n = vectors.shape[0]
-    if vectors.ndim != 2 or adjacency.shape != (n, n) or features.ndim != 2 or features.shape[0] != n:
+    if vectors.ndim != 2 or adjacency.shape != (n, n) or len(features.shape) != 2 or features.shape[0] != n:
         shapes = ", ".join(str(tuple(table.shape)) for table in (vectors, features, adjacency))
         raise UserError(
             f"The readout needs vectors [n, d], features [n, f] and an adjacency matrix [n, n], but their shapes are "
@@ -42,17 +58,20 @@ def smoothed_directions(vectors: Tensor, features: Tensor, adjacency: Tensor) ->
     values = vectors.values() if vectors.layout == torch.sparse_csr else vectors
     if not bool(torch.isfinite(values).all()):
         raise UserError("The vectors contain values that are NaN or infinite.")
-    width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * n)))
-    tables = [(vectors, 1.0)] if density(features) >= DENSE_FEATURES else [(vectors, 1.0), (features, FEATURE_WEIGHT)]
-    parts = []
-    for table, weight in tables:
-        unit = unit_rows(table)
-        if unit.shape[1] > width:
-            unit = F.normalize(unit @ feature_basis(unit, width))
-        unit = unit.to_dense()
-        parts += [weight * unit, weight * F.normalize(pagerank_average(unit, adjacency, TELEPORT, N_STEPS))]
-    joined = torch.cat(parts, dim=1)
+    if isinstance(features, Tensor):
+        features = smoothed_features(features, adjacency)
+    joined = torch.cat([*_smoothed(vectors, 1.0, adjacency), *features.parts], dim=1)
     return joined @ leading_eigenvectors(gram_matrix([joined]), MAX_DIRECTIONS)
+
+
+def _smoothed(table: Tensor, weight: float, adjacency: Tensor) -> list[Tensor]:
+    """Unit rows and their PageRank average, [n, columns] each."""
+    width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * table.shape[0])))
+    unit = unit_rows(table)
+    if unit.shape[1] > width:
+        unit = F.normalize(unit @ feature_basis(unit, width))
+    unit = unit.to_dense()
+    return [weight * unit, weight * F.normalize(pagerank_average(unit, adjacency, TELEPORT, N_STEPS))]
 
 
 def density(features: Tensor) -> float:
@@ -72,12 +91,15 @@ def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, s
     evened = directions[:, : max(FEWEST_EVENED, EVENED_PER_CLUSTER * n_clusters)]
     evened = evened / torch.linalg.vector_norm(evened, dim=0).sqrt().clamp(min=1e-6)
     of_own, of_evened = (
-        neighbor_information(
-            sampled_kmeans(F.normalize(each), n_clusters, torch.Generator(each.device).manual_seed(seed)), adjacency
-        )
+        neighbor_information(_clusters_to_compare(F.normalize(each), n_clusters, seed), adjacency)
         for each in (own, evened)
     )
     return evened if of_evened >= (1 - TIE) * of_own else own
+
+
+def _clusters_to_compare(x: Tensor, n_clusters: int, seed: int) -> Tensor:
+    generator = torch.Generator(x.device).manual_seed(seed)
+    return sampled_kmeans(x, n_clusters, generator, most_rows=ROWS_TO_COMPARE)
 
 
 def neighbor_information(labels: Tensor, adjacency: Tensor) -> float:

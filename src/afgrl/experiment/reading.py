@@ -18,6 +18,7 @@ from afgrl.cost.forecast import check_disk, memory_warning
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.runs.folder import Run
+from afgrl.runs.shared_graph import features_are_mapped
 from afgrl.runs.spec import RunSpec
 from afgrl.train.distributed import Processes
 
@@ -48,7 +49,8 @@ def begin_run(
         message(sentence)
     if not processes.distributed and (warning := memory_warning(settings, dataset, processes.device)):
         message(warning)
-    check_disk(settings, dataset, out or Path("runs"))
+    written = processes.distributed and not features_are_mapped(spec)
+    check_disk(settings, dataset, out or Path("runs"), all_features=written)
     run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)
     with run.replacing():
         run.save_spec(spec)

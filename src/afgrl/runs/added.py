@@ -133,7 +133,7 @@ def _read(run: Run, file: Path) -> Addition:
         check(n_parts in (1, len(PARTS)), "its columns are not those of the run")
         nodes, vectors = table.select(range(n_own)), column_vectors(table.column(n_own))
         check(nodes.column_names == own.column_names, "its columns are not those of the run")
-        check(vectors.shape[1] == run.embedding_width, f"its vectors have the width {vectors.shape[1]}")
+        check(vectors.shape[1] == run.embedding_shape[1], f"its vectors have the width {vectors.shape[1]}")
         types = [own.schema.field(name).type for name in own.column_names[1:]]
         check(types == [nodes.schema.field(name).type for name in own.column_names[1:]], "its columns have other types")
         linked, words = (_lists(table, n_own + i if n_parts > 1 else None) for i in (1, 2))

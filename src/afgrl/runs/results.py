@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from afgrl.errors import UserError
 from afgrl.runs.files import write_table
 from afgrl.runs.readers import check, check_record, read_array, read_arrays, read_json, read_record, read_table, reading
 
@@ -75,6 +76,17 @@ def read_scores(file: Path) -> dict[str, Any]:
         best = scores["best-epoch"]
         check(best is None or _are_scores(best), "its scores 'best-epoch' are not complete")
         return scores
+
+
+def read_partial_scores(file: Path, key: list[Any]) -> dict[str, Any]:
+    """Empty without the file, with another key, and if the file is damaged: scores can be computed again."""
+    try:
+        with reading(file):
+            stored = read_record(file, key=list, scores=dict)
+            usable = stored["key"] == key and all(_are_scores(tasks) for tasks in stored["scores"].values())
+            return dict(stored["scores"]) if usable else {}
+    except UserError:
+        return {}
 
 
 def read_quality(file: Path) -> dict[str, Any] | None:

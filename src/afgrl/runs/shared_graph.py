@@ -27,8 +27,13 @@ FEATURES = "features.safetensors"  # while several processes train
 
 def share_features(folder: Path, spec: RunSpec, x: Tensor) -> None:
     """Write the features ``x`` of the dataset that was saved in the folder, unless they are in a file already."""
-    if _fingerprint(folder) is not None and _features_in_source(spec) is None:
+    if _fingerprint(folder) is not None and not features_are_mapped(spec):
         write_tensors(folder / FEATURES, feature_arrays(x), {"n_features": str(x.shape[1])})
+
+
+def features_are_mapped(spec: RunSpec) -> bool:
+    """Whether the source has the features as processes map them, if they are too large for the run's own copy."""
+    return _features_in_source(spec) is not None
 
 
 def check_shared_graph(folder: Path, spec: RunSpec, data_dir: str | None) -> None:

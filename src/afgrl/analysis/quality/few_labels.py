@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from torch import Tensor
 
 from afgrl.csr import csr_to_scipy
-from afgrl.evaluate.matrix import is_sparse, select_rows
+from afgrl.evaluate.matrix import is_sparse
 from afgrl.ops.sparse.rows import unit_rows
 
 N_FOLDS = 5
@@ -21,25 +21,33 @@ CONFIDENCE, SIGNIFICANT = 0.95, 0.05
 SEED = 0
 
 
+def probed_nodes(y: np.ndarray | None) -> np.ndarray:
+    """The row numbers of the labeled nodes that are classified, at most 1,000; -1 in ``y`` [n] means no label."""
+    if y is None:
+        return np.empty(0, dtype=np.int64)
+    labeled = np.flatnonzero(y >= 0)
+    used = labeled[np.bincount(y[labeled])[y[labeled]] > 1]  # a class of one node cannot be both learned and tested
+    if len(used) > MAX_LABELED:
+        used = np.sort(np.random.default_rng(SEED).choice(used, MAX_LABELED, replace=False))
+        used = used[np.bincount(y[used])[y[used]] > 1]
+    return used
+
+
 def probe_few_labels(every: dict[str, Tensor], y: np.ndarray | None) -> dict[str, Any] | None:
-    """The accuracy of a logistic regression for each kind of vectors; None without labels, -1 in ``y`` [n].
+    """The accuracy of a logistic regression for each kind of vectors, of ``probed_nodes(y)``; None without labels.
 
     Each labeled node is classified once, by the fold of a stratified cross-validation that does not contain it. The
     interval is Wilson's (1927) for that many nodes, 95 %. Whether the labels suffice to rank the first kind of vectors
     against the best other one is McNemar's exact test on the nodes that only one of them classifies correctly.
     """
-    rows = np.flatnonzero(y >= 0) if y is not None else np.empty(0, dtype=np.int64)
-    if y is None or not len(rows):
+    if y is None or not (y >= 0).any():
         return None
-    sizes = np.bincount(y[rows])
-    used = rows[sizes[y[rows]] > 1]  # a class of one node cannot be both learned and tested
-    if len(used) > MAX_LABELED:
-        used = np.sort(np.random.default_rng(SEED).choice(used, MAX_LABELED, replace=False))
-        used = used[np.bincount(y[used])[y[used]] > 1]
-    answer = {"labeled": len(rows), "used": len(used), "classes": len(np.unique(y[used]))}
-    if answer["classes"] < 2:
+    classes = y[probed_nodes(y)]
+    n_classes = len(np.unique(classes))
+    answer = {"labeled": int((y >= 0).sum()), "used": len(classes), "classes": n_classes}
+    if n_classes < 2:
         return answer | {"sentence": "Too few labels for a probe: it needs two classes with two labeled nodes each."}
-    correct = {name: _correct(select_rows(vectors, used), y[used]) for name, vectors in every.items()}
+    correct = {name: _correct(vectors, classes) for name, vectors in every.items()}
     return answer | {"accuracy": {name: _interval(hits) for name, hits in correct.items()}} | _ranking(correct)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,24 +12,36 @@ from torch import Tensor
 
 from afgrl.analysis.clustering import cluster_vectors
 from afgrl.analysis.quality import measures
-from afgrl.analysis.quality.few_labels import probe_few_labels
+from afgrl.analysis.quality.few_labels import probe_few_labels, probed_nodes
 from afgrl.analysis.quality.measures import Structure
-from afgrl.analysis.quality.retraining import HIDDEN_SHARE, KEPT_SHARE, Training, hidden_edges, planned, trained_vectors
+from afgrl.analysis.quality.retraining import (
+    HIDDEN_SHARE,
+    KEPT_SHARE,
+    Training,
+    hidden_edges,
+    trained_vectors,
+    with_changes,
+    without_hidden,
+)
 from afgrl.analysis.quality.verdict import TRAINED, verdict_on
 from afgrl.data import Dataset
 from afgrl.errors import UserError
+from afgrl.evaluate.columns import BASELINES
+from afgrl.evaluate.matrix import select_rows
 from afgrl.evaluate.unlabeled.information import information_shares
 from afgrl.evaluate.unlabeled.links import FEWEST_EDGES, link_auc
-from afgrl.experiment.evaluation import untrained_embeddings
 from afgrl.experiment.model import complete_settings
 from afgrl.experiment.training import Display
+from afgrl.experiment.untrained import untrained_embeddings
 from afgrl.graph import Graph
 from afgrl.runs.folder import HISTORY, Run
 
 Json = dict[str, Any]
 Say = Callable[[str], Any]
-Vectors = dict[str, Tensor]  # TRAINED and the names of baselines → [n, d]
+Vectors = Iterator[tuple[str, Tensor]]  # TRAINED and the names of baselines, with [n, d]
 FEWEST_NODES = 3
+# Baselines that are not computed again: features do not depend on edges, and only training depends on the seed.
+UNCHANGED = {"edges": ("raw",), "seeds": tuple(BASELINES)}
 DIGITS = 6  # of the figures in quality.json
 
 
@@ -45,15 +57,24 @@ class Assessment:
     message: Say
 
     @property
+    def graph(self) -> Graph:
+        return self.dataset.graph
+
+    @property
     def seed(self) -> int:
         return complete_settings(self.run).seed
 
-    def untrained(self, graph: Graph, message: Say = lambda sentence: None) -> Vectors:
-        """The baselines on the nodes of the run with the edges of this graph."""
-        return dict(untrained_embeddings(self.run.spec(), replace(self.dataset, graph=graph), self.device, message))
-
-    def trained(self, training: Training) -> Vectors:
-        return {TRAINED: trained_vectors(self.run, self.dataset, training, self.device, self.display, self.message)}
+    def vectors(self, training: Training | None = None, skip: Container[str] = ()) -> Vectors:
+        """The vectors of the run, or those of a further training run, then the baselines on the same edges except those
+        in ``skip``. One after the other: all of them would take several times the memory."""
+        if training is None:
+            yield TRAINED, torch.from_numpy(self.run.embedding()[1]).to(self.device)
+            graph, message = self.dataset.graph, self.message
+        else:
+            yield TRAINED, trained_vectors(self.run, self.dataset, training, self.device, self.display, self.message)
+            graph, message = training.graph, _silent
+        data = replace(self.dataset, graph=graph)
+        yield from untrained_embeddings(self.run.spec(), data, self.device, message, skip=skip)
 
 
 def assess_run(
@@ -61,34 +82,41 @@ def assess_run(
     display: Display | None = None, message: Say = lambda sentence: None,
 ) -> Json:  # fmt: skip
     """The quality panel of a run, saved as quality.json. ``quick`` leaves out what needs further training runs."""
-    embedding, dataset = run.embedding()[1], run.dataset(data_dir)
-    if len(embedding) < FEWEST_NODES:
-        raise UserError(f"The run {str(run.path)!r} has {len(embedding)} node(s); the quality panel needs at least 3.")
+    dataset = run.dataset(data_dir)
+    if dataset.graph.n < FEWEST_NODES:
+        raise UserError(f"The run {str(run.path)!r} has {dataset.graph.n} node(s); the quality panel needs at least 3.")
     if not quick and dataset.graph.n_edges < FEWEST_EDGES:
         message(f"The graph has fewer than {FEWEST_EDGES} edges, so the panel is the quick one.")
         quick = True
-    saved, n_clusters = run.clusters(), _number_of_clusters(run, embedding)
-    shared = Assessment(run, dataset, device, n_clusters, display, message)
-    every = {TRAINED: torch.from_numpy(embedding).to(device)} | shared.untrained(dataset.graph, message)
-    structures: dict[str, Structure] = {}
-    vectors: Json = {}
-    for name, rows in every.items():
-        message(f"Measuring the vectors: {name}.")
-        structures[name] = Structure.of(rows, n_clusters)
-        vectors[name] = measures.vector_measures(rows, structures[name])
-        vectors[name] |= measures.cluster_measures(structures[name].clusters, dataset.graph)
+    saved, y = run.clusters(), run.labels()[0]
+    shared = Assessment(run, dataset, device, _number_of_clusters(run), display, message)
+    vectors, structures, labels = _measured(shared, y)
     answer: Json = {
         "dataset": dataset.name, "method": run.spec().method, "seed": shared.seed, "quick": quick,
         "nodes": dataset.graph.n, "samples": _samples(dataset.graph.n), "vectors": vectors,
-        "clusters": {"k": n_clusters, "saved": _saved_clusters(saved, dataset.graph)},
-        "training": _last_statistics(run), "information": information_shares(dataset.graph),
-        "labels": probe_few_labels(every, run.labels()[0]),
+        "clusters": {"k": shared.n_clusters, "saved": _saved_clusters(saved, dataset.graph)},
+        "training": _last_statistics(run), "information": information_shares(dataset.graph), "labels": labels,
     }  # fmt: skip
     answer["links"], answer["stability"] = (None, None) if quick else _trained_parts(shared, vectors, structures)
     answer["verdict"] = verdict_on(vectors)
     answer = _rounded(answer)
     run.save_quality(answer)
     return answer
+
+
+def _measured(shared: Assessment, y: np.ndarray | None) -> tuple[Json, dict[str, Structure], Json | None]:
+    """Of each kind of vectors the measures and the structure, and the probe from few labels of all of them."""
+    found: Json = {}
+    structures: dict[str, Structure] = {}
+    probed, few = probed_nodes(y), {}
+    for name, rows in shared.vectors():
+        shared.message(f"Measuring the vectors: {name}.")
+        structures[name] = Structure.of(rows, shared.n_clusters)
+        found[name] = measures.vector_measures(rows, structures[name])
+        found[name] |= measures.cluster_measures(structures[name].clusters, shared.graph)
+        few[name] = select_rows(rows, probed)
+        del rows  # before the next ones are computed
+    return found, structures, probe_few_labels(few, y)
 
 
 def _samples(n: int) -> Json:
@@ -117,25 +145,27 @@ def _last_statistics(run: Run) -> Json | None:
 
 def _trained_parts(shared: Assessment, vectors: Json, structures: dict[str, Structure]) -> tuple[Json, Json]:
     """Link prediction and stability. The AUC of each kind of vectors is added to ``vectors``."""
-    hidden = hidden_edges(shared.dataset.graph, shared.seed)
-    first, *others = planned(shared.dataset.graph, hidden, shared.seed)
+    hidden = hidden_edges(shared.graph, shared.seed)
     # With other edges, hops may fit into memory where it did not before, or the reverse.
-    for name, rows in (shared.trained(first) | shared.untrained(first.graph)).items():
+    for name, rows in shared.vectors(without_hidden(hidden, shared.seed)):
         if name in vectors:
             vectors[name]["link_auc"] = link_auc(rows, hidden.positive, hidden.negative)
+        del rows
+    links = {"hidden_share": HIDDEN_SHARE, "scored": hidden.positive.shape[1]}
+    del hidden
     stability: Json = {"edges": {}, "seeds": {}}
-    for training in others:
-        again = shared.trained(training)
-        if training.changes == "edges":
-            again |= shared.untrained(training.graph)
-            del again["raw"]  # does not depend on edges
-        for name, rows in again.items():
-            if name not in structures:
-                continue
-            found = structures[name].stability(Structure.of(rows, shared.n_clusters))
-            for measure, value in found.items():
-                stability[training.changes].setdefault(name, {}).setdefault(measure, []).append(value)
-    return {"hidden_share": HIDDEN_SHARE, "scored": hidden.positive.shape[1]}, {"kept_share": KEPT_SHARE, **stability}
+    for training in with_changes(shared.graph, shared.seed):
+        for name, rows in shared.vectors(training, skip=UNCHANGED[training.changes]):
+            if name in structures:
+                measured = structures[name].stability(Structure.of(rows, shared.n_clusters))
+                for measure, value in measured.items():
+                    stability[training.changes].setdefault(name, {}).setdefault(measure, []).append(value)
+            del rows
+    return links, {"kept_share": KEPT_SHARE, **stability}
+
+
+def _silent(sentence: str) -> None:
+    """The first computation of the baselines has already stated which one does not fit into memory."""
 
 
 def _rounded(value: Any) -> Any:
@@ -149,9 +179,8 @@ def _rounded(value: Any) -> Any:
 def measures_of_run(run: Run, n_clusters: int | None = None, data_dir: str | None = None) -> Json:
     """The measures of a run's vectors, without baselines or further training; with the link prediction AUC of
     its quality panel if it has one. Without ``n_clusters``, the number is chosen as for the panel."""
-    embedding = run.embedding()[1]
-    vectors, stored = torch.from_numpy(embedding), run.quality()
-    n_clusters = n_clusters or _number_of_clusters(run, embedding)
+    n_clusters = n_clusters or _number_of_clusters(run)
+    vectors, stored = torch.from_numpy(run.embedding()[1]), run.quality()
     structure = Structure.of(vectors, n_clusters)
     found: Json = dict(measures.vector_measures(vectors, structure))
     found |= measures.cluster_measures(structure.clusters, run.edges())
@@ -159,7 +188,7 @@ def measures_of_run(run: Run, n_clusters: int | None = None, data_dir: str | Non
     return _rounded({"n_clusters": n_clusters, **found} | ({} if auc is None else {"link_auc": auc}))
 
 
-def _number_of_clusters(run: Run, embedding: np.ndarray) -> int:
+def _number_of_clusters(run: Run) -> int:
     """That of `afgrl cluster` if it was run, otherwise chosen by modularity on a nearest-neighbor graph."""
     saved = run.clusters()
-    return max(2, saved[1]["k"] if saved else cluster_vectors(embedding).k)
+    return max(2, saved[1]["k"] if saved else cluster_vectors(run.embedding()[1]).k)

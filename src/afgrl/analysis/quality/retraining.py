@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -43,17 +43,18 @@ def hidden_edges(graph: Graph, seed: int) -> HiddenEdges:
     return hide_edges(graph, HIDDEN_SHARE, np.random.default_rng([seed, 0]), SCORED_EDGES)
 
 
-def planned(graph: Graph, hidden: HiddenEdges, seed: int) -> list[Training]:
-    """What is trained: without the hidden edges, on samples of the edges, and with other seeds."""
-    samples = [sample_edges(graph, KEPT_SHARE, np.random.default_rng([seed, i + 1])) for i in range(N_EDGE_SAMPLES)]
-    return [
-        Training("links", f"without {HIDDEN_SHARE:.0%} of the edges", hidden.graph, seed, "edges"),
-        *(
-            Training(f"edges-{i + 1}", f"with {KEPT_SHARE:.0%} of the edges, sample {i + 1}", sample, seed, "edges")
-            for i, sample in enumerate(samples)
-        ),
-        *(Training(f"seed-{i + 1}", f"with seed {seed + i + 1}", graph, seed + i + 1, "seeds") for i in range(N_SEEDS)),
-    ]
+def without_hidden(hidden: HiddenEdges, seed: int) -> Training:
+    return Training("links", f"without {HIDDEN_SHARE:.0%} of the edges", hidden.graph, seed, "edges")
+
+
+def with_changes(graph: Graph, seed: int) -> Iterator[Training]:
+    """On samples of the edges, and with other seeds; one graph is in memory at a time."""
+    for i in range(1, N_EDGE_SAMPLES + 1):
+        part = sample_edges(graph, KEPT_SHARE, np.random.default_rng([seed, i]))
+        yield Training(f"edges-{i}", f"with {KEPT_SHARE:.0%} of the edges, sample {i}", part, seed, "edges")
+        del part
+    for i in range(1, N_SEEDS + 1):
+        yield Training(f"seed-{i}", f"with seed {seed + i}", graph, seed + i, "seeds")
 
 
 def trained_vectors(

@@ -12,8 +12,7 @@ from afgrl.graph import Graph
 def information_shares(graph: Graph) -> dict[str, float]:
     """Shares of the nodes by what is known about them: ``both``, ``features`` (no edges), ``neighbors`` (all features
     are 0) or ``nothing`` (neither, so that all such nodes have the same vector)."""
-    n, ends = graph.n, torch.unique(graph.edge_index).cpu()
-    linked = torch.zeros(n, dtype=torch.bool).index_fill_(0, ends, True)
+    linked = torch.zeros(graph.n, dtype=torch.bool).index_fill_(0, graph.edge_index.flatten().cpu(), True)
     if is_sparse(graph.x):
         described = torch.from_numpy(abs(csr_to_scipy(graph.x)).sum(1) > 0)
     else:

@@ -82,14 +82,14 @@ def run_kmeans(
     return lloyd(x, centers, n_iters, unit=unit, precision=precision)
 
 
-def sampled_kmeans(x: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
+def sampled_kmeans(x: Tensor, n_clusters: int, generator: torch.Generator, *, most_rows: int = MOST_ROWS) -> Tensor:
     """The clusters of one good fit on many rows: [n]. Ten restarts of k-means++ run on a sample of the rows, and the
-    best two continue on all of them, or on 500,000 random rows if there are more; each row then gets the cluster of its
-    nearest center."""
+    best two continue on all of them, or on ``most_rows`` random rows if there are more; each row then gets the cluster
+    of its nearest center."""
     order = torch.randperm(len(x), generator=generator, device=generator.device)
     sample = x[order[: max(SAMPLE_SIZE, 5 * n_clusters)]]
     starts = run_kmeans(sample, n_clusters, n_restarts=10, n_iters=50, generator=generator, init="k-means++")
-    rows = x if len(x) <= MOST_ROWS else x[order[:MOST_ROWS].to(x.device)]
+    rows = x if len(x) <= most_rows else x[order[:most_rows].to(x.device)]
     result = run_kmeans(rows, n_clusters, centers=starts.centers[starts.inertia.argsort()[:2]], n_iters=30)
     best = int(result.inertia.argmin())
     if len(rows) == len(x):

@@ -23,6 +23,7 @@ from afgrl.ops.sparse.batches import RowTable, SampledRows, SparseRows
 from afgrl.ops.sparse.cpu import FactoredTable, Factors, factor
 from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster, fastest_layout, is_dense_on_gpu
 from afgrl.ops.sparse.rows import row_lengths, scale_rows, unit_rows, unit_sums
+from afgrl.ops.storage import empty_rows, in_one_block, row_blocks
 
 # Length of the rows of each block of a multi-hop input. With length 1, the Xavier weights of the encoder would change
 # the embedding too little per step for the usual learning rates.
@@ -133,10 +134,23 @@ def features_for_products(graph: Graph) -> Tensor:
 def _table(adjacency: Adjacency, x: Tensor, n_hops: int) -> Tensor:
     if n_hops == 0:
         return _hop(adjacency, x)
+    if x.layout != torch.sparse_csr and not in_one_block(x.shape[0], x.device):
+        return _filled_table(adjacency, x, n_hops)
     blocks = [x]
     for _ in range(n_hops):
         blocks.append(_hop(adjacency, blocks[-1]))
     return _concatenated([HOP_LENGTH * unit_rows(block) for block in blocks])
+
+
+def _filled_table(adjacency: Adjacency, x: Tensor, n_hops: int) -> Tensor:
+    """The same of many rows, without two further tables of that size: each block is written where it belongs."""
+    (n, width), blocks = x.shape, n_hops + 1
+    table = empty_rows(n, blocks * width, x.device, x.dtype)
+    for i in range(blocks):
+        x = _hop(adjacency, x) if i else x
+        for rows in row_blocks(n, x.device):
+            table[rows, i * width : (i + 1) * width] = HOP_LENGTH * unit_rows(x[rows])
+    return table
 
 
 def _factored(adjacency: Tensor, x: Tensor, n_hops: int) -> FactoredTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from afgrl.runs.files import save_npy, save_npz, write_json
 from afgrl.runs.parts.files import RunFiles
 from afgrl.runs.parts.training import NOT_FINISHED
 from afgrl.runs.readers import check, n_rows
+
+PARTIAL_SCORES = "scores-partial.json"
 
 
 class ResultFiles(RunFiles):
@@ -57,9 +60,19 @@ class ResultFiles(RunFiles):
         return read_vectors(self.embedding_file(None, "parquet"), rows)
 
     @property
-    def embedding_width(self) -> int:
+    def embedding_shape(self) -> tuple[int, int]:
         self._need("embeddings.parquet", NOT_FINISHED)
-        return vector_width(self.embedding_file(None, "parquet"))
+        file = self.embedding_file(None, "parquet")
+        n = n_rows(file)
+        self._check_n(file.name, n)
+        return n, vector_width(file)
+
+    def vectors_fingerprint(self) -> str:
+        """A hash of the shape and the values of the vectors."""
+        digest = hashlib.blake2b(repr((self.embedding_shape, "<f4")).encode(), digest_size=16)
+        for group in self.embedding_groups():
+            digest.update(np.ascontiguousarray(group).data)
+        return digest.hexdigest()
 
     def save_predictions(self, classes: np.ndarray) -> None:
         """The class of each node by each split's classifier, [s, n], of a supervised method."""
@@ -95,6 +108,15 @@ class ResultFiles(RunFiles):
 
     def save_scores(self, scores: dict[str, Any]) -> None:
         write_json(self.path / "scores.json", scores)
+        (self.path / PARTIAL_SCORES).unlink(missing_ok=True)
+
+    def save_partial_scores(self, key: list[Any], scores: dict[str, Any]) -> None:
+        """The scores of some embeddings, until all are scored; ``key`` has what they follow from."""
+        write_json(self.path / PARTIAL_SCORES, {"key": key, "scores": scores})
+
+    def partial_scores(self, key: list[Any]) -> dict[str, Any]:
+        """Those of an interrupted evaluation; empty if there are none for this key."""
+        return results.read_partial_scores(self.path / PARTIAL_SCORES, key)
 
     @property
     def has_scores(self) -> bool:
