@@ -118,7 +118,7 @@ def embedded_later(graph: str, method: str, given: argparse.Namespace) -> None:
         vectors = np.empty((dataset.graph.n, state.method.embed(inputs).shape[1]), dtype=np.float32)
         vectors[~held_out] = state.method.embed(inputs).cpu().numpy()
         vectors[held_out] = state.method.embed_graph(dataset.graph.to(device)).cpu().numpy()[held_out]
-        accuracy = held_out_accuracy(vectors, dataset.y, held_out)
+        accuracy = held_out_accuracy(vectors, dataset.y, held_out, device)
     except torch.OutOfMemoryError:
         report(f"{graph} {method} embedded later is left out: too little GPU memory")
         return
