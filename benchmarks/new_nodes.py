@@ -60,13 +60,14 @@ def held_out_nodes(n: int, draw: int) -> np.ndarray:
     return held_out
 
 
-def held_out_accuracy(vectors: np.ndarray, y: Any, held_out: np.ndarray) -> float:
+def held_out_accuracy(vectors: np.ndarray, y: Any, held_out: np.ndarray, device: torch.device | str = "cpu") -> float:
     """On the held-out nodes, by a probe trained on a ninth of the others; another ninth is for validation."""
     roles = np.full((1, len(held_out)), UNUSED, dtype=np.uint8)
     others = np.random.default_rng(0).permutation(np.flatnonzero(~held_out))
     part = len(others) // 9
     roles[0, others[:part]], roles[0, others[part : 2 * part]], roles[0, held_out] = TRAIN, VALIDATION, TEST
-    return float(np.mean(logistic_probe(torch.from_numpy(vectors), torch.as_tensor(y), Splits("held out", roles))))
+    rows, classes = torch.from_numpy(vectors).to(device), torch.as_tensor(y, device=device)
+    return float(np.mean(logistic_probe(rows, classes, Splits("held out", roles))))
 
 
 def markdown(answer: dict[str, Any]) -> str:

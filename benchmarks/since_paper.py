@@ -43,7 +43,7 @@ from afgrl.train.state import initial_state
 from benchmarks import RESULTS
 from benchmarks.default_rule import BASELINES, baseline, report, spec_of
 from benchmarks.new_nodes import held_out_accuracy, held_out_nodes, subgraph
-from benchmarks.since_paper_tables import Json, markdown_file, ranks_file
+from benchmarks.since_paper_tables import Json, markdown_file, new_nodes_file, ranks_file
 
 # The smallest first; by nodes, except for CS and Physics, whose features are wide.
 GRAPHS = (
@@ -118,7 +118,7 @@ def embedded_later(graph: str, method: str, given: argparse.Namespace) -> None:
         vectors = np.empty((dataset.graph.n, state.method.embed(inputs).shape[1]), dtype=np.float32)
         vectors[~held_out] = state.method.embed(inputs).cpu().numpy()
         vectors[held_out] = state.method.embed_graph(dataset.graph.to(device)).cpu().numpy()[held_out]
-        accuracy = held_out_accuracy(vectors, dataset.y, held_out)
+        accuracy = held_out_accuracy(vectors, dataset.y, held_out, device)
     except torch.OutOfMemoryError:
         report(f"{graph} {method} embedded later is left out: too little GPU memory")
         return
@@ -181,6 +181,8 @@ def write(given: argparse.Namespace, runs: Runs) -> None:
     texts = {".json": json.dumps(answer, indent=1) + "\n", ".md": markdown_file(answer)}
     if answer["common"]:
         texts["-ranks.md"] = ranks_file(answer)
+    if answer["new-nodes"]:
+        texts["-new-nodes.md"] = new_nodes_file(answer)
     for ending, text in texts.items():
         file = given.out.with_name(given.out.stem + ending)
         new = file.with_name(f".{file.name}")  # a process that is killed leaves the last complete file

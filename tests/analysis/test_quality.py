@@ -12,7 +12,7 @@ from afgrl.analysis.clustering import cluster_run
 from afgrl.analysis.quality import retraining
 from afgrl.analysis.quality.few_labels import probe_few_labels
 from afgrl.analysis.quality.panel import assess_run
-from afgrl.analysis.quality.verdict import AGREEMENT, RELIABILITY, RULE, majority, verdict_on, vote_of
+from afgrl.analysis.quality.verdict import AGREEMENT, RELIABILITY, RULE, majority, reliability, verdict_on, vote_of
 from afgrl.analysis.quality.verdict import Criterion as Compared
 from afgrl.data import Dataset
 from afgrl.data.splits import random_splits
@@ -170,6 +170,14 @@ def test_the_verdict_names_its_measures_and_how_often_it_agreed():
     assert "0.900 against 0.500 of raw" in verdict["sentence"]
     assert verdict["sentence"].endswith(RELIABILITY)
     assert f"{AGREEMENT['agreed']} of {AGREEMENT['runs']} runs" in RELIABILITY
+
+
+def test_the_verdict_is_a_hint_only_if_it_beats_a_constant_answer_with_default_settings_too():
+    measured = AGREEMENT | {"leave_one_graph_out": 9, "most_common_truth": 8}
+    for agreed, advice in ((9, "it is a hint"), (8, "do not rely on it")):
+        default = AGREEMENT["default"] | {"agreed": agreed, "most_common_truth": 8}
+        assert f"so {advice}" in reliability(measured | {"default": default})
+    assert "so do not rely" in reliability(measured | {"leave_one_graph_out": 8, "default": default | {"agreed": 9}})
 
 
 def test_the_figures_of_the_verdict_are_those_of_the_measurement():

@@ -7,7 +7,7 @@ import pytest
 from afgrl.reproduce.paper import SINCE
 from benchmarks import since_paper
 from benchmarks.since_paper import arguments, published_graphs, summary, wanted_runs, write
-from benchmarks.since_paper_tables import SCORES, markdown_file, mean_ranks, ranks
+from benchmarks.since_paper_tables import SCORES, markdown_file, mean_ranks, new_nodes_file, ranks
 
 
 def scores(value, **other):
@@ -48,17 +48,19 @@ def test_the_tables_of_a_partial_result():
     head = {"command": "…", "splits": 20, "fits": 10, "seeds": 1, "settings": {}, "environment": environment}
     empty = head | {"common": {}, "untrained": {}, "published": {}, "new-nodes": {}}
     assert "a GPU" in markdown_file(empty)
-    text = markdown_file(
+    answer = (
         empty
         | {"common": {"cora": {"signa": scores(0.5)}, "cs": {"sgrl": scores(0.25)}}}
         | {"untrained": {"cora": {"svd": scores(0.75) | {"seconds": None}}}}
         | {"published": {"photo": {"signa": scores(0.5, accuracy=95.0)}}}
         | {"new-nodes": {"cora": {"signa": {"accuracy": 70.0}}}}
     )
+    text = markdown_file(answer)
     assert "| graph | signa | svd | sgrl |" in text
     assert "| cora | 0.500 | 0.750 | – |" in text
     assert "| photo | signa | 95.00 | 0.500 |" in text
     assert "| cora | 70.00 |" in text
+    assert "| cora | 70.00 |" in new_nodes_file(answer)
     assert "Mean rank" not in text  # no graph has all methods
 
 
