@@ -11,7 +11,7 @@ import torch
 
 from afgrl.cost.batches import BatchWork
 from afgrl.cost.workload import Workload
-from afgrl.methods.afgrl import CALIBRATION_ROWS, AFGRLSettings
+from afgrl.methods.afgrl import CALIBRATION_ROWS, ROWS_AT_ONCE, AFGRLSettings
 from afgrl.methods.parts.spectral import CHUNK_ROWS, HUGE, N_HOPS
 from afgrl.ops.knn import BLOCK_BYTES
 from afgrl.ops.knn.clusters import QUERIES
@@ -46,9 +46,15 @@ class BatchMemory:
 
     def peak(self) -> int:
         """From the graph to its vectors."""
-        prepared = self.model() + self.adjacency() + self.prepare() + self._products()
-        refreshed = self.trained() + self.refresh() + (self._products() if self.settings.neighbor_weight else 0)
-        return max(prepared, refreshed, self.trained() + self.embed() + self._products()) + self._chunks()
+        prepared, refreshed, embedded = self.stages()
+        products = self._products()
+        refreshed += products if self.settings.neighbor_weight else 0
+        return max(prepared + products, refreshed, embedded + products) + self._chunks()
+
+    def stages(self) -> tuple[int, int, int]:
+        """Prepare, refresh and embed, without the buffers that tables in files need."""
+        prepared = self.model() + self.adjacency() + self.prepare()
+        return prepared, self.trained() + self.refresh(), self.trained() + self.embed()
 
     def trained(self) -> int:
         """What stays after training."""
@@ -139,10 +145,13 @@ class BatchMemory:
         new_directions = 0 if settings.input == "svd" else work.directions
         diffused = 2 * min(settings.n_components, work.directions) if settings.skip == "svd+ppr" else 0
         blocks = 0 if settings.input == "svd" else self._blocks()
-        joined = 2 * settings.encoder_width + new_directions + untrained + work.parts + settings.n_components
+        joined = settings.encoder_width + new_directions + untrained + settings.n_components
+        # The trained part scaled, and all parts beside each other; of a huge graph for some rows at a time.
+        rows = min(self.load.n, ROWS_AT_ONCE) if self.load.n > HUGE else self.load.n
+        in_rows = FLOAT * rows * (settings.encoder_width + work.parts)
         gram = (5 if self.load.device == "cuda" else 2) * FLOAT * work.parts**2
         return max(encoded + blocks, encoded + self._table(new_directions + untrained + diffused),
-                   self._table(joined) + gram)  # fmt: skip
+                   self._table(joined) + in_rows + gram)  # fmt: skip
 
     def save(self) -> int:
         """The embedding with what it was computed from, while it is written; then the weights as one string."""

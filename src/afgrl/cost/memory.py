@@ -34,8 +34,9 @@ def needed_memory(settings: AFGRLSettings, load: Workload, *, in_files: bool = F
 
 
 def table_disk(settings: AFGRLSettings, load: Workload) -> int:
-    """At most the bytes of the temporary files: what the tables take in memory otherwise."""
-    return BatchMemory(settings, load).peak() - BatchMemory(settings, load).model()
+    """The bytes of the temporary files, at most: what the tables take in memory otherwise."""
+    in_memory, in_files = (BatchMemory(settings, load, in_files).stages() for in_files in (False, True))
+    return max(every - rest for every, rest in zip(in_memory, in_files, strict=True))
 
 
 def _full_batch_memory(settings: AFGRLSettings, load: Workload) -> int:
