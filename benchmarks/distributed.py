@@ -52,7 +52,7 @@ from benchmarks.projection import (
 JSON = RESULTS / "distributed.json"
 CPU = torch.device("cpu")
 N_SPLITS = 3
-SEEDS = (0, 1, 2)  # of training without processes, for the spread
+SEEDS = tuple(range(8))  # of training without processes, for the spread
 SEARCHED = 30_000  # vectors of the search in clusters; the graph of the training run is too small for it
 CLUSTERS = {"8 GPUs, one machine": Cluster(1), "64 GPUs, eight machines": Cluster(8)}
 
