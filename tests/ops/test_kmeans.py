@@ -94,7 +94,6 @@ def test_an_impossible_number_of_clusters_is_refused(k, rng):
 
 def test_centers_of_very_many_rows_come_from_a_sample(monkeypatch, rng):
     x = torch.eye(3, 6)[torch.arange(900) % 3] + 0.05 * torch.randn(900, 6, generator=rng)
-    monkeypatch.setattr(kmeans, "MOST_ROWS", 60)
     fitted, lengths = kmeans.run_kmeans, []
 
     def recorded(rows, *arguments, **options):
@@ -102,7 +101,7 @@ def test_centers_of_very_many_rows_come_from_a_sample(monkeypatch, rng):
         return fitted(rows, *arguments, **options)
 
     monkeypatch.setattr(kmeans, "run_kmeans", recorded)
-    labels = kmeans.sampled_kmeans(x, 3, torch.Generator().manual_seed(0))
+    labels = kmeans.sampled_kmeans(x, 3, torch.Generator().manual_seed(0), most_rows=60)
     assert lengths[1:] == [(60, 30), (900, 0)]
     assert all(len(labels[i::3].unique()) == 1 for i in range(3))
     assert len(labels.unique()) == 3
