@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from afgrl.ops import storage
+from afgrl.ops.propagation import columns
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.propagation.columns import hops, pagerank_average
 from tests.conftest import communities
@@ -22,6 +24,21 @@ def test_hops_equal_the_products_in_float64(table, version, monkeypatch):
     for found in hops(x, adjacency, 3):
         expected = adjacency.to_dense().double() @ expected
         assert torch.allclose(found.double(), expected, atol=1e-6)  # float32 sums of about ten terms
+
+
+def test_hops_in_files_have_the_same_bits_as_in_memory(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "SMALLEST", 1)
+    monkeypatch.setattr(storage, "BLOCK_ROWS", 7)
+    x, adjacency = table
+    products = []
+    multiply = columns.product_rows
+    monkeypatch.setattr(columns, "product_rows", lambda *given: products.append(given[-1]) or multiply(*given))
+    in_memory = hops(x[:, :90], adjacency, 3)
+    assert not products
+    with storage.tables_in_files(tmp_path):
+        in_files = hops(x[:, :90], adjacency, 3)
+    assert len(products) == 3 * -(-len(x) // 7)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(in_files, in_memory, strict=True))
 
 
 @pytest.mark.parametrize("version", ["auto", "reference"])

@@ -47,9 +47,7 @@ class BatchMemory:
     def peak(self) -> int:
         """From the graph to its vectors."""
         prepared, refreshed, embedded = self.stages()
-        products = self._products()
-        refreshed += products if self.settings.neighbor_weight else 0
-        return max(prepared + products, refreshed, embedded + products) + self._chunks()
+        return max(prepared, refreshed, embedded + self._products()) + self._chunks()
 
     def stages(self) -> tuple[int, int, int]:
         """Prepare, refresh and embed, without the buffers that tables in files need."""
@@ -80,10 +78,13 @@ class BatchMemory:
         return normalized + 2 * INDEX * self.load.n_edges + stored * self.load.nnz
 
     def table(self) -> int:
-        """The input of the encoder; V, which the input "svd" comes from, stays too."""
+        """The input of the encoder; V, which the input "svd" comes from, stays too, of a huge graph only the columns
+        that the embedding has."""
         if nnz := self.work.table_nnz:
             return nnz * (INDEX + FLOAT)
         from_directions = self.work.directions if self.settings.input == "svd" else 0
+        if self.load.n > HUGE:
+            from_directions = min(from_directions, self.settings.n_components)
         return self._table(self._columns + from_directions)
 
     def kept(self) -> int:
@@ -102,8 +103,10 @@ class BatchMemory:
         widest = max(settings.encoder_width, settings.predictor_width)
         # The rows of the table, and four tables of activations: a sum, a norm, an activation, and their input.
         calibrate = table + FLOAT * rows * (4 * widest + (0 if work.table_nnz else self._columns))
-        if settings.input == "svd":  # normalized directions, before they are scaled to the table
-            return max(self._fit(), table + self._table(self._columns), calibrate)
+        if settings.input == "svd":
+            # Normalized directions, before they are scaled to the table; those of a huge graph are scaled in place.
+            normalized = 0 if n > HUGE else self._table(self._columns)
+            return max(self._fit(), table + normalized, calibrate)
         return max(self._make_table(), table + self._fit(), calibrate)
 
     def refresh(self) -> int:
@@ -219,7 +222,7 @@ class BatchMemory:
         return 0 if self.in_files else FLOAT * self.load.n * columns
 
     def _products(self) -> int:
-        """With tables in files: the columns of three tables that pass through all products together."""
+        """With tables in files: the columns of three tables that pass through all products of PageRank together."""
         return FLOAT * 3 * COLUMNS * self.load.n if self.in_files else 0
 
     def _chunks(self) -> int:

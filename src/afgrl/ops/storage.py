@@ -37,7 +37,7 @@ def tables_in_files(folder: Path | None) -> Iterator[None]:
 def empty_rows(n: int, columns: int, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """[n, columns], not initialized."""
     folder, size = _folder.get(), dtype.itemsize * n * columns
-    if folder is None or device.type != "cpu" or size < SMALLEST:
+    if folder is None or not goes_to_file(n, columns, device, dtype):
         return torch.empty(n, columns, device=device, dtype=dtype)
     descriptor, path = tempfile.mkstemp(prefix="table-", dir=folder)
     try:
@@ -47,6 +47,12 @@ def empty_rows(n: int, columns: int, device: torch.device, dtype: torch.dtype = 
     finally:
         os.close(descriptor)
         os.unlink(path)
+
+
+def goes_to_file(n: int, columns: int, device: torch.device, dtype: torch.dtype = torch.float32) -> bool:
+    """Whether ``empty_rows`` puts such a table into a file: it should then be read and written by whole rows, since
+    every page has values of all columns."""
+    return _folder.get() is not None and device.type == "cpu" and dtype.itemsize * n * columns >= SMALLEST
 
 
 def in_one_block(n: int, device: torch.device) -> bool:

@@ -20,7 +20,7 @@ from afgrl.ops.propagation.adjacency import Adjacency, own_adjacency
 from afgrl.ops.propagation.columns import pagerank_average
 from afgrl.ops.sparse.batches import RowTable
 from afgrl.ops.sparse.rows import own_rows
-from afgrl.ops.storage import filled_like, unit_table
+from afgrl.ops.storage import filled_like, row_blocks, unit_table
 
 SVD_WIDTH, HUGE_SVD_WIDTH = 1024, 256  # columns of the input "svd"
 SVD_LENGTH = 20.0  # of its rows: as long as four blocks of a multi-hop input
@@ -69,9 +69,13 @@ class BatchInputs:
     def table(self) -> RowTable:
         """The input of the encoder."""
         v = self.directions
-        table = filled_like(v[:, : self.svd_width], lambda rows: F.normalize(rows).mul_(SVD_LENGTH))
         if len(v) > HUGE:  # the encoder's input has more columns than the embedding
             self.directions = filled_like(v[:, : self.settings.n_components], torch.clone)
+        if len(v) > HUGE and v.shape[1] == self.svd_width:  # nothing else uses v, and two tables would take too much
+            for rows in row_blocks(len(v), v.device):
+                F.normalize(v[rows], out=v[rows]).mul_(SVD_LENGTH)
+            return RowTable.of(v, self.shards)
+        table = filled_like(v[:, : self.svd_width], lambda rows: F.normalize(rows).mul_(SVD_LENGTH))
         return RowTable.of(table, self.shards)
 
     @cached_property

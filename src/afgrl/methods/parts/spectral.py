@@ -70,24 +70,25 @@ class SpectralFeatures(nn.Module):
             self.basis.copy_(feature_basis(unit_rows(prepared_features(x)), self.basis.shape[1], shards))
         blocks = self._blocks(x, adjacency)
         sample = shards.part_of(rows_to_fit(shards.n))
-        rows = [block[sample].split(CHUNK_ROWS) for block in blocks]
+        rows = [F.normalize(block[sample]).split(CHUNK_ROWS) for block in blocks]
         gram = gram_matrix((torch.cat(parts, 1) for parts in zip(*rows, strict=True)), shards)
         self.rotation.copy_(leading_eigenvectors(gram, self.width))
         return blocks
 
     def _rotate(self, blocks: list[Tensor]) -> Tensor:
-        """V from the blocks, which are removed from the list: each takes as much memory as the features."""
+        """V from the blocks, which are scaled to unit rows and removed from the list: each takes as much memory as the
+        features. In blocks of rows they are scaled when they are used, since they may be in files."""
         first, *others = self.rotation.split(len(self.rotation) // (N_HOPS + 1))
         if in_one_block(blocks[0].shape[0], blocks[0].device):
-            v = blocks.pop(0) @ first
+            v = _to_unit_rows(blocks.pop(0)) @ first
             for rotation in others:
-                v.addmm_(blocks.pop(0), rotation)
+                v.addmm_(_to_unit_rows(blocks.pop(0)), rotation)
             return v
 
         def rotated(rows: slice) -> Tensor:
-            v = blocks[0][rows] @ first
+            v = F.normalize(blocks[0][rows]) @ first
             for block, rotation in zip(blocks[1:], others, strict=True):
-                v.addmm_(block[rows], rotation)
+                v.addmm_(F.normalize(block[rows]), rotation)
             return v
 
         v = filled_rows(len(blocks[0]), self.width, blocks[0].device, rotated)
@@ -95,6 +96,7 @@ class SpectralFeatures(nn.Module):
         return v
 
     def _blocks(self, x: Tensor, adjacency: Adjacency) -> list[Tensor]:
+        """X, SX, S²X and S³X for unit rows of X, projected onto ``basis``: [n, r] each."""
         x = prepared_features(x)
         if x.layout == torch.sparse_csr:
             x = unit_rows(x)
@@ -103,10 +105,12 @@ class SpectralFeatures(nn.Module):
             h = filled_rows(x.shape[0], self.basis.shape[1], x.device, lambda rows: F.normalize(x[rows]) @ self.basis)
         else:
             h = unit_table(x)
-        blocks = [h, *hops(h, adjacency, N_HOPS)]
-        for block in blocks:
-            F.normalize(block, out=block)
-        return blocks
+        return [h, *hops(h, adjacency, N_HOPS)]
+
+
+def _to_unit_rows(x: Tensor) -> Tensor:
+    """In place."""
+    return F.normalize(x, out=x)
 
 
 def _product(x: Tensor, basis: Tensor) -> Tensor:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn import functional as F
 
+from afgrl.ops.sparse.cpu import product_rows
 from afgrl.ops.sparse.matrix import SparseMatrix
 from afgrl.ops.storage import filled_rows, unit_table
 
@@ -24,17 +24,8 @@ def pull_cpu(t: Tensor, matrix: SparseMatrix) -> Tensor:
     weight_t = weight.index_select(0, matrix.order_t)
 
     def rows_of_pull(rows: slice) -> Tensor:
-        pull = _weighted_sums(unit, matrix.indptr, matrix.indices, weight, rows)
-        pull += _weighted_sums(unit, matrix.indptr_t, matrix.indices_t, weight_t, rows)
+        pull = product_rows(matrix.indptr, matrix.indices, weight, unit, rows)
+        pull += product_rows(matrix.indptr_t, matrix.indices_t, weight_t, unit, rows)
         return pull
 
     return filled_rows(t.shape[0], t.shape[1], t.device, rows_of_pull)
-
-
-def _weighted_sums(unit: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, rows: slice) -> Tensor:
-    offsets = indptr[rows.start : rows.stop + 1]
-    entries = slice(int(offsets[0]), int(offsets[-1]))
-    return F.embedding_bag(
-        indices[entries], unit, offsets - offsets[0], mode="sum", per_sample_weights=weight[entries],
-        include_last_offset=True,
-    )  # fmt: skip

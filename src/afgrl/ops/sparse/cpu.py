@@ -77,6 +77,16 @@ class _FactoredProduct(torch.autograd.Function):
         return None, _FactoredProduct.apply(ctx.factors, grads[0], not ctx.transposed), None
 
 
+def product_rows(indptr: Tensor, indices: Tensor, values: Tensor, h: Tensor, rows: slice) -> Tensor:
+    """Some rows of the product of a CSR matrix [n, m] with a dense table [m, d]: [rows, d], with the same bits."""
+    offsets = indptr[rows.start : rows.stop + 1]
+    entries = slice(int(offsets[0]), int(offsets[-1]))
+    return F.embedding_bag(
+        indices[entries], h, offsets - offsets[0], mode="sum", per_sample_weights=values[entries],
+        include_last_offset=True,
+    )  # fmt: skip
+
+
 def _multiply(factors: Factors, w: Tensor, transposed: bool) -> Tensor:
     steps = [_bags(matrix, transposed) for matrix in (factors if transposed else reversed(factors))]
     n = factors[-1].shape[1] if transposed else factors[0].shape[0]
