@@ -20,7 +20,10 @@ AS_TEXT = ("pubmed", "cs", "physics", "wordnet")  # bags of words in one text co
 
 
 # Folders of raw files of graphs that PyG does not have.
-FILES = {"acm": "ACM", "blogcatalog": "BlogCatalog", "uai2010": "UAI2010", "wordnet": "WordNet", "debian": "Debian"}
+FILES = {
+    "acm": "ACM", "blogcatalog": "BlogCatalog", "uai2010": "UAI2010", "wordnet": "WordNet", "debian": "Debian",
+    "genes": "Genes",
+}  # fmt: skip
 
 
 def dataset(name: str) -> Dataset:

@@ -1,4 +1,4 @@
-"""Methods since the paper beside AFGRL's default, two methods before it and vectors without training, on twelve graphs.
+"""Methods since the paper beside AFGRL's default, two methods before it and vectors without training, on all graphs.
 
 python -m benchmarks.since_paper --workers 6                   # → results/since-paper.json, results/since-paper.md
 python -m benchmarks.since_paper --parts common --graphs cora,citeseer --splits 5 --fits 3       # a part of it
@@ -9,8 +9,9 @@ methods since the paper, on the graphs that have such; Cora, CiteSeer and PubMed
 seeds. benchmarks.published compares them with published values. `untrained` are vectors without training. `new-nodes`
 trains on nine tenths of the nodes and embeds the others later. Graphs are done one after the other, the smallest
 first, so that an interrupted run has all methods on some graphs. Finished runs are cached, the files are written
-again after each of them, and the same command continues an interrupted one. WordNet and Debian: at most 5 splits and
-3 fits of k-means.
+again after each of them, and the same command continues an interrupted one. Scores that are in the file already, from
+the same splits, fits, seeds and settings, stay in it unless they are measured again. WordNet, Debian and Genes: at most
+5 splits and 3 fits of k-means.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from benchmarks.since_paper_tables import Json, markdown_file, new_nodes_file, r
 # The smallest first; by nodes, except for CS and Physics, whose features are wide.
 GRAPHS = (
     "cora", "acm", "uai2010", "citeseer", "blogcatalog", "photo", "computers", "pubmed", "cs", "physics", "debian",
-    "wordnet",
+    "wordnet", "genes",
 )  # fmt: skip
 TRAINED = ("afgrl", "dgi", "bgrl", *SINCE)
 EMBED_LATER = (*TRAINED, "svd", "ppr")
@@ -149,6 +150,19 @@ def assembled(given: argparse.Namespace, runs: Runs) -> Json:
     return {"command": given.command, **asked, "environment": environment, **answer}
 
 
+def with_earlier(answer: Json, earlier: Json) -> Json:
+    """Also what is in the file already and was measured in the same way."""
+    if any(earlier.get(name) != answer[name] for name in ("splits", "fits", "seeds", "settings")):
+        return answer
+    merged = answer | {name: earlier[name] for name in ("environment",) if not any(answer[part] for part in PARTS)}
+    for part in PARTS:
+        old, new = earlier.get(part, {}), answer[part]
+        both = {graph: old.get(graph, {}) | new.get(graph, {}) for graph in GRAPHS if graph in old or graph in new}
+        order = (*TRAINED, *BASELINES)
+        merged[part] = {graph: {name: own[name] for name in order if name in own} for graph, own in both.items()}
+    return merged
+
+
 def side_jobs(given: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
     """What is not a run: part, graph and method."""
     for part in given.parts:
@@ -173,11 +187,15 @@ def summary(records: list[Record]) -> Json:
     for name in ("seconds", "peak_bytes", "epochs"):
         values = [record[name] for record in records if record.get(name) is not None]
         own[name] = float(np.mean(values)) if values else None
+    if commits := {record["environment"]["commit"] for record in records if "environment" in record}:
+        own["commit"] = ", ".join(sorted(commits))
     return own
 
 
 def write(given: argparse.Namespace, runs: Runs) -> None:
     answer = assembled(given, runs)
+    if given.out.is_file():
+        answer = with_earlier(answer, json.loads(given.out.read_text()))
     texts = {".json": json.dumps(answer, indent=1) + "\n", ".md": markdown_file(answer)}
     if answer["common"]:
         texts["-ranks.md"] = ranks_file(answer)

@@ -70,10 +70,10 @@ def _head(answer: Json) -> list[str]:
     changed = f" Settings changed for all runs: {answer['settings']}." if answer["settings"] else ""
     return [
         HEAD,
-        f"Measured on {environment['device']} with torch {environment['versions']['torch']}, first commit "
-        f"{environment['commit']} (results/README.md has the others), {answer['splits']} random splits, "
+        f"Measured on {environment['device']} with torch {environment['versions']['torch']}, commit "
+        f"{environment['commit']} (results/README.md has those of earlier runs), {answer['splits']} random splits, "
         f"{answer['fits']} fits of k-means, seeds: {answer['seeds']}, last step, several runs at a time: "
-        f"`{answer['command']}`. WordNet and Debian: at most 5 splits and 3 fits.{changed}",
+        f"`{answer['command']}`. WordNet, Debian and Genes: at most 5 splits and 3 fits.{changed}",
         "",
     ]
 
