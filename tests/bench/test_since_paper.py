@@ -6,7 +6,7 @@ import pytest
 
 from afgrl.reproduce.paper import SINCE
 from benchmarks import since_paper
-from benchmarks.since_paper import arguments, published_graphs, summary, wanted_runs, write
+from benchmarks.since_paper import PARTS, arguments, published_graphs, summary, wanted_runs, with_earlier, write
 from benchmarks.since_paper_tables import SCORES, markdown_file, mean_ranks, new_nodes_file, ranks
 
 
@@ -81,3 +81,23 @@ def test_files_are_written_although_nothing_is_measured(tmp_path, words, monkeyp
     write(given, {})
     assert json.loads(given.out.read_text())["common"] == {}
     assert given.out.with_suffix(".md").is_file()
+
+
+def answer_of(common, **asked):
+    own = {"splits": 5, "fits": 3, "seeds": 1, "settings": {}, "environment": {"commit": "new"}}
+    return own | {part: {} for part in PARTS} | {"common": common} | asked
+
+
+def test_earlier_scores_stay_unless_they_are_measured_again():
+    earlier = answer_of({"acm": {"dgi": scores(1.0)}, "cora": {"afgrl": scores(1.0), "signa": scores(1.0)}})
+    merged = with_earlier(answer_of({"cora": {"signa": scores(2.0)}}), earlier)["common"]
+    assert list(merged) == ["cora", "acm"]
+    assert merged["cora"] == {"afgrl": scores(1.0), "signa": scores(2.0)}
+    assert merged["acm"] == {"dgi": scores(1.0)}
+
+
+@pytest.mark.parametrize("changed", [{"splits": 20}, {"seeds": 2}, {"settings": {"epochs": 1}}])
+def test_scores_of_another_protocol_are_not_merged(changed):
+    earlier = answer_of({"acm": {"dgi": scores(1.0)}}, **changed)
+    new = {"cora": {"signa": scores(2.0)}}
+    assert with_earlier(answer_of(new), earlier)["common"] == new

@@ -62,6 +62,17 @@ def test_a_sample_of_all_nodes_scores_as_all_nodes_do(layout):
     assert expected["clustering-readout"]["nmi"]["mean"] > 0.9  # easy enough that all good fits are equal
 
 
+def test_classifiers_of_a_sample_end_at_its_tolerance():
+    x, y = groups()
+    splits, every = random_splits(len(y), count=3), np.arange(len(y))
+    accuracy = {}
+    for tolerance in (sample.TOLERANCE, 1e9):  # the second ends at weights of zero
+        own = Sample(len(y), every, every, every, splits, n_fits=1, tolerance=tolerance)
+        scored = evaluate_last_epoch(torch.from_numpy(x), y, splits, n_fits=1, sample=own)
+        accuracy[tolerance] = scores_to_json(scored)["classification"]["accuracy"]["mean"]
+    assert accuracy[1e9] < 50 < 90 < accuracy[sample.TOLERANCE]
+
+
 def test_each_fit_on_a_sample_has_its_own_centers():
     x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
     y, seed = np.arange(200) % 3, torch.Generator().manual_seed

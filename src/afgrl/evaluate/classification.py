@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from afgrl.data.splits import TEST, TRAIN, VALIDATION, Splits
 from afgrl.errors import UserError
 from afgrl.evaluate.lbfgs import MEMORY
-from afgrl.evaluate.logistic import fit_logistic
+from afgrl.evaluate.logistic import TOLERANCE, fit_logistic
 from afgrl.evaluate.matrix import blockwise_product, check_inputs, take_rows
 from afgrl.ops.sparse.rows import unit_rows
 
@@ -22,11 +22,13 @@ STRENGTHS = tuple(4.0**power for power in range(9))  # scikit-learn's C: a large
 CHUNK_BYTES = 1 << 30  # memory for the splits that are fitted together
 
 
-def logistic_probe(embedding: Any, y: Any, splits: Splits, strengths: Sequence[float] = STRENGTHS) -> list[float]:
+def logistic_probe(
+    embedding: Any, y: Any, splits: Splits, strengths: Sequence[float] = STRENGTHS, *, tolerance: float = TOLERANCE
+) -> list[float]:
     """Test accuracy per split, in percent, of an L2-regularized logistic regression on unit rows.
 
-    The regression is fitted to convergence. Its strength is the one with the highest validation accuracy; of several,
-    the smallest C, which regularizes most.
+    The regression is fitted until no entry of the gradient exceeds ``tolerance``. Its strength is the one with the
+    highest validation accuracy; of several, the smallest C, which regularizes most.
     """
     x, classes = check_inputs(embedding, y)
     roles = _check_roles(splits, x.shape[0])
@@ -36,7 +38,7 @@ def logistic_probe(embedding: Any, y: Any, splits: Splits, strengths: Sequence[f
     test: list[float] = []
     for chunk in _chunks(roles, _logistic_bytes(x, roles, n_outputs)):
         index, mask = _training_rows(chunk, x.device)
-        weight, bias = fit_logistic(x, classes, index, mask, ascending)
+        weight, bias = fit_logistic(x, classes, index, mask, ascending, tolerance)
         accuracy = _accuracies(x, classes, weight, bias, chunk)
         best = accuracy.validation.argmax(1, keepdim=True)  # argmax returns the first maximum: the smallest C
         test += accuracy.test.gather(1, best).squeeze(1).tolist()

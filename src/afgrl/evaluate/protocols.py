@@ -56,9 +56,11 @@ def evaluate_last_epoch(
 
 
 def _classification(embedding: Any, y: Any, splits: Splits, sample: Sample | None) -> Score:
-    if sample is not None:
-        embedding, y, splits = select_rows(embedding, sample.classified), y[sample.classified], sample.splits
-    return _score("accuracy", logistic_probe(embedding, y, splits), LAST_EPOCH, splits.name)
+    if sample is None:
+        return _score("accuracy", logistic_probe(embedding, y, splits), LAST_EPOCH, splits.name)
+    rows, own = select_rows(embedding, sample.classified), y[sample.classified]
+    found = logistic_probe(rows, own, sample.splits, tolerance=sample.tolerance)
+    return _score("accuracy", found, LAST_EPOCH, sample.splits.name)
 
 
 def _similarity(embedding: Any, y: Any, sample: Sample | None) -> dict[str, Score]:
