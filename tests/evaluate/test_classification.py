@@ -110,7 +110,7 @@ def test_strength_is_the_best_on_validation_and_the_smallest_of_equals(monkeypat
     y = np.array([0, 1, *[0] * 9])
     roles = np.array([[TRAIN, TRAIN, *[VALIDATION] * 4, *[TEST] * 4, UNUSED]], dtype=np.uint8)
 
-    def fixed(x, y, index, mask, strengths):
+    def fixed(x, y, index, mask, strengths, tolerance):
         weight = torch.zeros(1, 3, 11, 2)
         for g, strength in enumerate(strengths.tolist()):
             for part, first in ((VALIDATION, 2), (TEST, 6)):
