@@ -9,9 +9,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 demo: .venv/installed
 	$(BIN)/afgrl demo
 
-# One thread per worker: two workers with two threads each would slow each other down on two cores.
+# One thread per worker: two workers with two threads each would slow each other down on two cores. Threads of tests that
+# need more sleep while they wait, since the other worker needs the core.
 test: .venv/installed-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # Mutated inputs of every format, from another seed each time; `make test` runs it for half a minute from seed 0.
 fuzz: .venv/installed-test

@@ -22,7 +22,7 @@ def answers(module, *options):
 
 
 def test_no_fault_leaves_a_mixture_and_the_same_command_succeeds(record_property):
-    found = answers("worker", "--every", "1" if EVERYTHING else "60")
+    found = answers("worker", "--every", "1" if EVERYTHING else "120")
     for answer in found:
         record_property(answer["command"], json.dumps(answer))
         print(answer)

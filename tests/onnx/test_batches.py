@@ -63,8 +63,7 @@ def assert_same_vectors(method, opened, graph, *, has_weights=False):
     assert np.allclose(found, expected, rtol=1e-4, atol=1e-4), (graph, np.abs(found - expected).max())
 
 
-@pytest.mark.parametrize("skip", ["none", "svd", "svd+ppr"])
-@pytest.mark.parametrize("n_hops", [0, 1, 2])
+@pytest.mark.parametrize(("skip", "n_hops"), [("none", 0), ("none", 2), ("svd", 1), ("svd+ppr", 0), ("svd+ppr", 2)])
 def test_sparse_features(tmp_path, skip, n_hops):
     graph = words()
     method, opened = exported(tmp_path, graph, input="features", skip=skip, n_hops=n_hops)

@@ -21,7 +21,7 @@ def blobs(n, d, rng, spread=1.0):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("unit", [True, False])
-@pytest.mark.parametrize(("n", "d", "k", "m"), [(1, 3, 1, 1), (63, 40, 5, 2), (65, 65, 65, 1), (70, 20, 20, 3)])
+@pytest.mark.parametrize(("n", "d", "k", "m"), [(1, 3, 1, 1), (63, 40, 5, 2), (65, 65, 65, 1), (70, 20, 20, 2)])
 def test_equals_the_reference(n, d, k, m, unit, precision, rng):
     x = blobs(n, d, rng, spread=0.3)
     rows = torch.rand(m, n, generator=rng).topk(k, dim=1).indices.to(DEVICE)
