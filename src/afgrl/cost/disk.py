@@ -22,7 +22,7 @@ from afgrl.runs.graph_file import feature_arrays
 
 GIB = 1 << 30
 # Measured by `python -m benchmarks.large_tables` (results/large-tables.md), rounded up.
-TEMPORARY = 5  # times the size of the tables: cells as text, with their types, and twice the features
+TEMPORARY = 6  # times the size of the tables: cells as text, with their types, and twice the features
 ROW_MEMORY = 120  # bytes of a row: an edge in both directions while it is sorted, or an id as text
 HELD = 24  # bytes of a row while DuckDB works: the positions of both ends and a weight, or an id
 
