@@ -4,21 +4,24 @@ import numpy as np
 import pytest
 import torch
 
+from afgrl.analysis.clustering import cluster_run
+from afgrl.analysis.quality.panel import assess_run
 from afgrl.bench.planted import Planted, write_planted
 from afgrl.config import resolve
 from afgrl.cost import batch_memory, limits, machine, storage
 from afgrl.cost.forecast import memory_warning, table_folder
 from afgrl.cost.limits import check_memory
 from afgrl.cost.memory import needed_memory
-from afgrl.cost.storage import plan_with_files, storage_plan
+from afgrl.cost.storage import folder_after_training, plan_with_files, storage_plan
 from afgrl.cost.workload import Workload
 from afgrl.data import Dataset
 from afgrl.errors import UserError
+from afgrl.experiment.evaluation import evaluate_run
 from afgrl.experiment.training import fit
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.ops import storage as tables
-from afgrl.runs.spec import RunSpec
+from afgrl.runs.spec import EvaluationPlan, RunSpec
 
 CPU = torch.device("cpu")
 BATCHES = {"steps": 3, "refresh_every": 2}
@@ -28,6 +31,18 @@ BATCHES = {"steps": 3, "refresh_every": 2}
 def load():
     """Of a graph with a million nodes."""
     return Workload(1_000_000, n_features=128, n_edges=20_000_000, nnz=128_000_000, device="cpu")
+
+
+@pytest.fixture
+def in_small_files(tmp_path, monkeypatch):
+    """Every table is worth a file, and blocks are short; the list has the folder of each file that was made."""
+    monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tables, "SMALLEST", 1)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 500)
+    made = []
+    created = tables.tempfile.mkstemp
+    monkeypatch.setattr(tables.tempfile, "mkstemp", lambda **options: made.append(options["dir"]) or created(**options))
+    return made
 
 
 def settings_of(graph, **given):
@@ -60,15 +75,9 @@ def test_what_fits_neither_names_a_setting_and_a_folder(small_graph, load, monke
         check_memory(method_class("afgrl"), settings, small_graph, CPU)
 
 
-def test_a_run_with_tables_in_files_has_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
+def test_a_run_with_tables_in_files_has_the_same_bits(tmp_path, in_small_files, monkeypatch):
     monkeypatch.setattr(batch_memory, "CHUNK_BYTES", 0)  # more than the tables of this graph
-    monkeypatch.setattr(tables, "SMALLEST", 1)
-    monkeypatch.setattr(tables, "BLOCK_ROWS", 500)
-    made, sentences = [], []
-    created = tables.tempfile.mkstemp
-    monkeypatch.setattr(tables.tempfile, "mkstemp", lambda **options: made.append(options["dir"]) or created(**options))
-    vectors = []
+    sentences, vectors = [], []
     write_planted(Planted(1200, 6000, classes=5), tmp_path / "graph")
     for share in (1e9, 0.0):
         monkeypatch.setattr(storage, "MEMORY_SHARE", share)
@@ -77,10 +86,59 @@ def test_a_run_with_tables_in_files_has_the_same_bits(tmp_path, monkeypatch):
         )
         vectors.append(run.embedding()[1])
     assert np.array_equal(*vectors)
-    assert len(made) > 10
-    assert set(made) == {tmp_path / "cache" / "spill"}
+    assert len(in_small_files) > 10
+    assert set(in_small_files) == {tmp_path / "cache" / "spill"}
     assert not list((tmp_path / "cache" / "spill").iterdir())
     assert len([sentence for sentence in sentences if "temporary files of up to" in sentence]) == 1
+
+
+def test_commands_after_training_answer_the_same_from_files(tmp_path, in_small_files, monkeypatch):
+    write_planted(Planted(1200, 6000, classes=5, separation=2.0), tmp_path / "graph")
+    spec = RunSpec(str(tmp_path / "graph"), settings=BATCHES, evaluation=EvaluationPlan(n_fits=1))
+    run = fit(spec, tmp_path / "run", CPU)
+    commands = [
+        lambda: evaluate_run(run, CPU), lambda: cluster_run(run, 5), lambda: assess_run(run, CPU, quick=True),
+    ]  # fmt: skip
+    for command in commands:
+        answers = []
+        for share in (1e9, 0.0):
+            monkeypatch.setattr(storage, "MEMORY_SHARE", share)
+            in_small_files.clear()
+            answers.append(command())
+            assert bool(in_small_files) == (share == 0)
+        assert answers[0] == answers[1]
+        assert set(in_small_files) == {tmp_path / "cache" / "spill"}
+    assert not list((tmp_path / "cache" / "spill").iterdir())
+
+
+@pytest.mark.parametrize("method", ["svd", "ppr"])
+def test_vectors_without_training_have_the_same_bits_in_files(method, tmp_path, in_small_files, monkeypatch):
+    write_planted(Planted(1200, 6000, classes=5), tmp_path / "graph")
+    vectors = []
+    for share in (1e9, 0.0):
+        monkeypatch.setattr(storage, "MEMORY_SHARE", share)
+        run = fit(RunSpec(str(tmp_path / "graph"), method, settings={"n_components": 16}), tmp_path / f"{share}", CPU)
+        vectors.append(run.embedding()[1])
+    assert len(in_small_files) > 4
+    assert np.array_equal(*vectors)
+
+
+def test_tables_after_training_are_in_files_if_they_do_not_fit(small_graph, tmp_path, monkeypatch):
+    monkeypatch.setenv("AFGRL_CACHE", str(tmp_path))
+    table = 4 * small_graph.n * 1000
+    needed, disk = (factor * table for factor in (storage.TABLES_AFTER_TRAINING, storage.TABLES_IN_FILES))
+    free = {"memory": 2 * needed, "disk": disk}
+    monkeypatch.setattr(storage, "free_memory", lambda kind: free["memory"])
+    monkeypatch.setattr(storage, "free_disk", lambda folder: free["disk"])
+    assert folder_after_training(small_graph, 1000, CPU) is None
+    free["memory"] = needed
+    assert folder_after_training(small_graph, 1000, CPU) == tmp_path / "spill"
+    free["disk"] = disk - 1
+    assert folder_after_training(small_graph, 1000, CPU) is None  # it just fits into memory
+    free["memory"] = needed - 1
+    with pytest.raises(UserError, match=r"GiB of disk, and .* set AFGRL_CACHE to a folder on a larger disk"):
+        folder_after_training(small_graph, 1000, CPU)
+    assert folder_after_training(small_graph, 1000, torch.device("cuda")) is None
 
 
 def test_a_folder_is_made_only_for_tables_in_files(small_graph, tmp_path, monkeypatch):

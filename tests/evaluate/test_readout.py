@@ -12,6 +12,7 @@ from afgrl.errors import UserError
 from afgrl.evaluate import cluster_scores, clustering_readout, readout, smoothed_directions, smoothed_features
 from afgrl.evaluate.readout import neighbor_information
 from afgrl.graph import Graph
+from afgrl.ops import storage
 from afgrl.ops.propagation.adjacency import gcn_norm
 
 
@@ -47,6 +48,35 @@ def test_directions_equal_a_singular_value_decomposition_in_float64() -> None:
         a, b = found[:, :columns], expected[:, :columns]
         np.testing.assert_allclose(a @ a.T, b @ b.T, atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(found, axis=0)[:20], np.linalg.norm(expected, axis=0)[:20], rtol=1e-4)
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_blocks_of_rows_do_not_change_the_readout(in_files, tmp_path, monkeypatch):
+    """The sums of blocks are rounded differently, by about 1e-6 of the largest inner product."""
+    z, x, adjacency = random_case(width=40)
+    whole = smoothed_directions(z, x, adjacency)
+    chosen = clustering_readout(whole, adjacency, 3)
+    information = neighbor_information(torch.arange(60) % 3, adjacency)
+    monkeypatch.setattr(storage, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(storage, "SMALLEST", 1)
+    with storage.tables_in_files(tmp_path if in_files else None):
+        found = smoothed_directions(z, x, adjacency)
+        assert neighbor_information(torch.arange(60) % 3, adjacency) == information
+        readout_found = clustering_readout(found, adjacency, 3)
+    for blocks, expected in ((found, whole), (readout_found, chosen)):
+        torch.testing.assert_close(blocks @ blocks.T, expected @ expected.T, atol=1e-4, rtol=0)
+
+
+def test_a_table_in_blocks_is_projected_on_its_leading_directions(monkeypatch):
+    z, _, adjacency = random_case(width=40)
+    monkeypatch.setattr(readout, "MAX_WIDTH", 12)
+    none = torch.ones(60, 1)  # features without a part
+    whole = smoothed_directions(z, none, adjacency)
+    monkeypatch.setattr(storage, "BLOCK_ROWS", 7)
+    found = smoothed_directions(z, none, adjacency)
+    assert found.shape == whole.shape == (60, 24)
+    # The whole table is projected by subspace iteration, which is exact to about 1e-3 for the last directions.
+    torch.testing.assert_close(found @ found.T, whole @ whole.T, atol=2e-2, rtol=0)
 
 
 def test_the_part_of_the_features_is_shared():

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch.nn import functional as F
 
 from afgrl.analysis.cluster_names import Difference, Structure, name_clusters
 from afgrl.analysis.traits import BLOCK_ROWS, Traits, row_blocks
+from afgrl.ops.storage import unit_table
 
 MAX_LISTED = 10  # traits and nodes per cluster
 
@@ -49,7 +49,7 @@ def describe_clusters(
 
 def _central_rows(labels: np.ndarray, k: int, vectors: np.ndarray) -> list[np.ndarray]:
     """For each cluster, the rows with the highest cosine to its mean direction, highest first."""
-    x = F.normalize(torch.from_numpy(np.asarray(vectors, dtype=np.float32)))
+    x = unit_table(torch.from_numpy(np.asarray(vectors, dtype=np.float32)))
     cluster = torch.from_numpy(labels.astype(np.int64))
     means = torch.zeros(k, x.shape[1]).index_add_(0, cluster, x)
     blocks = zip(x.split(BLOCK_ROWS), cluster.split(BLOCK_ROWS), strict=True)

@@ -13,12 +13,14 @@ from afgrl.analysis.added_nodes import save_clusters_of_all
 from afgrl.analysis.cluster_description import describe_clusters
 from afgrl.analysis.cluster_number import best_modularities, fewest_clusters
 from afgrl.analysis.traits import traits_of
+from afgrl.cost.storage import folder_after_training
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.evaluate import clustering_readout, smoothed_directions
 from afgrl.graph import Graph
 from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.storage import tables_in_files, unit_table
 from afgrl.runs.folder import Run
 
 BY_MODULARITY, BY_USER = "modularity on the nearest-neighbor graph", "user"  # what chose the number of clusters
@@ -42,8 +44,13 @@ def cluster_run(
 
     Returns the description of the clusters, which is saved with them.
     """
+    dataset, width = run.dataset(data_dir), run.embedding_shape[1]
+    with tables_in_files(folder_after_training(dataset.graph, width, torch.device("cpu"))):
+        return _cluster_run(run, dataset, k, seed, plain)
+
+
+def _cluster_run(run: Run, dataset: Dataset, k: int | None, seed: int, plain: bool) -> dict[str, Any]:
     ids, vectors = run.embedding()
-    dataset = run.dataset(data_dir)
     clustering = cluster_vectors(vectors, k, seed, graph=None if plain else dataset.graph)
     edges, names = dataset.graph.edge_index.numpy(), dataset.node_names
     clusters = describe_clusters(clustering.labels, vectors, ids, traits_of(dataset), edges, names)
@@ -92,7 +99,7 @@ def cluster_vectors(
     n_clusters = fewest_clusters(tried) if k is None else k
     if adjacency is not None:
         x = clustering_readout(x, adjacency, n_clusters, seed)
-    clusters = sampled_kmeans(F.normalize(x), n_clusters, generator)
+    clusters = sampled_kmeans(unit_table(x), n_clusters, generator)
     labels = _number_by_size(clusters.numpy())
     criterion = BY_USER if k is not None else BY_MODULARITY
     return Clustering(labels, int(labels.max()) + 1, criterion, tuple(sorted(tried.items())))

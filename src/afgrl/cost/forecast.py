@@ -15,7 +15,7 @@ from afgrl.cost.limits import check_memory, narrower
 from afgrl.cost.machine import free_memory, matmul_rates
 from afgrl.cost.program import program_memory
 from afgrl.cost.proposals import faster
-from afgrl.cost.storage import storage_plan
+from afgrl.cost.storage import folder_after_training, storage_plan
 from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data import Dataset
 from afgrl.data.any_source import read_source
@@ -24,6 +24,7 @@ from afgrl.data.tables.options import ReadOptions
 from afgrl.graph import Graph
 from afgrl.methods import Method, available_methods
 from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
+from afgrl.methods.base import TrainingFreeSettings
 
 # Share of the rate of large matrix products that an epoch reaches: .64 and .38 for the default recipe on two CPU cores
 # (results/bench-cpu-default.json), .23 to .5 for the paper's on an H200 (results/bench-nvidia-h200.json), where
@@ -89,6 +90,8 @@ def _on(kind: str, settings: AFGRLSettings, load: Workload, program: tuple[int, 
 
 def table_folder(settings: Settings, graph: Graph, device: torch.device) -> Path | None:
     """A folder for the tables of training, made now, if they do not fit into memory."""
+    if isinstance(settings, TrainingFreeSettings):
+        return folder_after_training(graph, getattr(settings, "n_components", 0), device)
     if device.type != "cpu" or not isinstance(settings, AFGRLSettings):
         return None
     folder = storage_plan(settings, Workload.of(graph, device.type), free_memory(device.type)).folder

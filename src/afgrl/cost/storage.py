@@ -1,17 +1,25 @@
-"""Whether the tables of training are in memory or in temporary files, which need disk space instead."""
+"""Whether tables with a row per node are in memory or in temporary files, which need disk space instead."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from afgrl.cost.machine import free_disk
+import torch
+
+from afgrl.cost.machine import free_disk, free_memory
 from afgrl.cost.memory import needed_memory, table_disk
 from afgrl.cost.workload import Workload
 from afgrl.data.benchmarks.cache import cache_folder
+from afgrl.errors import UserError
+from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
 
+GIB = 1 << 30
 MEMORY_SHARE = 0.8  # of the memory that tables in memory may need; judgment: files are slower, a full memory is fatal
+# Tables of float32 [n, width] at the peak of evaluation, clustering and the quality panel: those of a million nodes
+# with 128 columns took 7.1, 3.2 and 6.7 GiB (results/after-training.md). At most this many of them are in files.
+TABLES_AFTER_TRAINING, TABLES_IN_FILES = 14, 9
 
 
 @dataclass(frozen=True)
@@ -37,4 +45,29 @@ def plan_with_files(settings: AFGRLSettings, load: Workload) -> StoragePlan | No
     if load.device != "cpu" or not settings.in_batches:
         return None
     memory = needed_memory(settings, load, in_files=True)
-    return StoragePlan(memory, table_disk(settings, load), cache_folder() / "spill")
+    return StoragePlan(memory, table_disk(settings, load), table_files())
+
+
+def table_files() -> Path:
+    """The folder of temporary files; AFGRL_CACHE chooses the disk."""
+    return cache_folder() / "spill"
+
+
+def folder_after_training(graph: Graph, width: int, device: torch.device) -> Path | None:
+    """A folder, made now, for tables of what needs no training, if they do not fit into memory. Their rows are vectors
+    of this width or dense features."""
+    table = 4 * graph.n * max(width, 0 if graph.x.layout == torch.sparse_csr else graph.n_features)
+    needed, free, disk = TABLES_AFTER_TRAINING * table, free_memory("cpu"), TABLES_IN_FILES * table
+    folder = table_files()
+    if device.type != "cpu" or needed <= MEMORY_SHARE * free:
+        return None
+    if disk <= free_disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    if needed <= free:
+        return None
+    raise UserError(
+        f"The tables of {graph.n:,} nodes need about {needed / GIB:.1f} GiB of memory, and {free / GIB:.1f} GiB are "
+        f"free; in files, they need {disk / GIB:.1f} GiB of disk, and {free_disk(folder) / GIB:.1f} GiB are free in "
+        f"{folder}: set AFGRL_CACHE to a folder on a larger disk."
+    )

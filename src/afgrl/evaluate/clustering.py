@@ -15,7 +15,7 @@ from torch import Tensor
 from afgrl.csr import csr_to_scipy
 from afgrl.evaluate.matrix import check_inputs, is_sparse, select_rows
 from afgrl.ops.kmeans import KMeansResult, run_kmeans, sampled_kmeans
-from afgrl.ops.sparse.rows import unit_rows
+from afgrl.ops.sparse.rows import unit_row_table
 
 BATCH_BYTES = 256 << 20  # memory for the distances to the candidate centers of k-means++
 MAX_ITERS = 300
@@ -38,7 +38,7 @@ def cluster_scores(
     fit = _fit_sparse if is_sparse(x) else _fit_dense
     scores: dict[str, list[float]] = {"nmi": [], "homogeneity": [], "ari": []}
     truth = classes.cpu().numpy()
-    for labels in fit(unit_rows(x), n_classes, n_fits, n_init, generator, fitted):
+    for labels in fit(unit_row_table(x), n_classes, n_fits, n_init, generator, fitted):
         predicted = labels.cpu().numpy()
         homogeneity, _, nmi = homogeneity_completeness_v_measure(truth, predicted)  # the V-measure is the NMI
         scores["nmi"].append(float(nmi))

@@ -1,4 +1,7 @@
-"""The clustering readout: what k-means clusters instead of the vectors themselves."""
+"""The clustering readout: what k-means clusters instead of the vectors themselves.
+
+All its tables have a row per node and are filled in blocks of rows, so that they can be in files (``ops.storage``).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from torch.nn import functional as F
 from afgrl.errors import UserError
 from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.columns import pagerank_average
-from afgrl.ops.sparse.rows import unit_rows
+from afgrl.ops.sparse.rows import unit_row_table
+from afgrl.ops.storage import filled_like, filled_rows, in_one_block, row_blocks, unit_table
 from afgrl.ops.svd import feature_basis, gram_matrix, leading_eigenvectors
 
 TELEPORT, N_STEPS = 0.05, 20  # of the average: wider than that of the method ppr, since it hides no neighbor here
@@ -56,22 +60,40 @@ def smoothed_directions(vectors: Tensor, features: Tensor | SmoothedFeatures, ad
             f"{shapes}."
         )
     values = vectors.values() if vectors.layout == torch.sparse_csr else vectors
-    if not bool(torch.isfinite(values).all()):
+    if not all(bool(torch.isfinite(values[rows]).all()) for rows in row_blocks(len(values), values.device)):
         raise UserError("The vectors contain values that are NaN or infinite.")
     if isinstance(features, Tensor):
         features = smoothed_features(features, adjacency)
-    joined = torch.cat([*_smoothed(vectors, 1.0, adjacency), *features.parts], dim=1)
-    return joined @ leading_eigenvectors(gram_matrix([joined]), MAX_DIRECTIONS)
+    parts = [*_smoothed(vectors, 1.0, adjacency), *features.parts]
+    joined = filled_rows(
+        n, sum(part.shape[1] for part in parts), vectors.device,
+        lambda rows: torch.cat([part[rows] for part in parts], dim=1),
+    )  # fmt: skip
+    directions = leading_eigenvectors(_gram_matrix(joined), MAX_DIRECTIONS)
+    return filled_rows(n, directions.shape[1], vectors.device, lambda rows: joined[rows] @ directions)
 
 
 def _smoothed(table: Tensor, weight: float, adjacency: Tensor) -> list[Tensor]:
     """Unit rows and their PageRank average, [n, columns] each."""
     width = min(MAX_WIDTH, max(32, MAX_BYTES // (4 * 4 * table.shape[0])))
-    unit = unit_rows(table)
+    unit = unit_row_table(table)
     if unit.shape[1] > width:
-        unit = F.normalize(unit @ feature_basis(unit, width))
+        unit = _projected(unit, width)
     unit = unit.to_dense()
-    return [weight * unit, weight * F.normalize(pagerank_average(unit, adjacency, TELEPORT, N_STEPS))]
+    average = pagerank_average(unit, adjacency, TELEPORT, N_STEPS)
+    return [filled_like(unit, lambda x: weight * x), filled_like(average, lambda x: weight * F.normalize(x))]
+
+
+def _projected(unit: Tensor, width: int) -> Tensor:
+    """The unit rows [n, d] on their leading directions, with unit rows again: [n, width]."""
+    if unit.layout == torch.sparse_csr or in_one_block(len(unit), unit.device):
+        return F.normalize(unit @ feature_basis(unit, width))
+    basis = leading_eigenvectors(_gram_matrix(unit), width)  # no further tables of n rows
+    return filled_rows(len(unit), basis.shape[1], unit.device, lambda rows: F.normalize(unit[rows] @ basis))
+
+
+def _gram_matrix(x: Tensor) -> Tensor:
+    return gram_matrix(x[rows] for rows in row_blocks(len(x), x.device))
 
 
 def density(features: Tensor) -> float:
@@ -89,9 +111,10 @@ def clustering_readout(directions: Tensor, adjacency: Tensor, n_clusters: int, s
     """
     own = directions[:, : max(FEWEST_OWN, OWN_PER_CLUSTER * n_clusters)]
     evened = directions[:, : max(FEWEST_EVENED, EVENED_PER_CLUSTER * n_clusters)]
-    evened = evened / torch.linalg.vector_norm(evened, dim=0).sqrt().clamp(min=1e-6)
+    scales = torch.linalg.vector_norm(evened, dim=0).sqrt().clamp(min=1e-6)
+    evened = filled_like(evened, lambda x: x / scales)
     of_own, of_evened = (
-        neighbor_information(_clusters_to_compare(F.normalize(each), n_clusters, seed), adjacency)
+        neighbor_information(_clusters_to_compare(unit_table(each), n_clusters, seed), adjacency)
         for each in (own, evened)
     )
     return evened if of_evened >= (1 - TIE) * of_own else own
@@ -108,13 +131,16 @@ def neighbor_information(labels: Tensor, adjacency: Tensor) -> float:
     0 if a node's cluster says nothing about those of its neighbors. One cluster with nearly all nodes also scores low,
     unlike with the share of edges inside clusters.
     """
-    indptr, ends = adjacency.crow_indices(), adjacency.col_indices()
-    starts = torch.repeat_interleave(torch.arange(len(labels), device=ends.device), indptr.diff())
-    is_edge = starts != ends  # S has loops
-    n_clusters = int(labels.max()) + 1
-    pairs = labels[starts[is_edge]] * n_clusters + labels[ends[is_edge]]
-    counts = torch.bincount(pairs, minlength=n_clusters**2).double().view(n_clusters, n_clusters)
-    joint = counts / counts.sum().clamp(min=1)
+    indptr, n_clusters = adjacency.crow_indices(), int(labels.max()) + 1
+    counts = torch.zeros(n_clusters**2, dtype=torch.int64, device=labels.device)
+    for rows in row_blocks(len(labels), labels.device):
+        bounds = indptr[rows.start : rows.stop + 1]
+        ends = adjacency.col_indices()[bounds[0] : bounds[-1]]
+        starts = torch.repeat_interleave(torch.arange(rows.start, rows.stop, device=ends.device), bounds.diff())
+        is_edge = starts != ends  # S has loops
+        pairs = labels[starts[is_edge]] * n_clusters + labels[ends[is_edge]]
+        counts += torch.bincount(pairs, minlength=n_clusters**2)
+    joint = counts.double().view(n_clusters, n_clusters) / counts.sum().clamp(min=1)
     start, end, both = (torch.special.entr(shares).sum() for shares in (joint.sum(1), joint.sum(0), joint))
     total = float(start + end)
     return 2 * (total - float(both)) / total if total else 0.0

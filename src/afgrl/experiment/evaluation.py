@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import afgrl
+from afgrl.cost.storage import folder_after_training
 from afgrl.data import Dataset
 from afgrl.data.splits import Splits
 from afgrl.errors import UserError
@@ -30,6 +31,7 @@ from afgrl.experiment.model import complete_settings
 from afgrl.experiment.periodic import first_splits
 from afgrl.experiment.untrained import readable_features, untrained_embeddings
 from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.storage import tables_in_files
 from afgrl.runs.folder import EVALUATIONS, FORMAT, Run
 
 TRAINED = "trained"  # the vectors of the run, beside the names of baselines
@@ -52,7 +54,9 @@ def evaluate_run(
     sample = draw_sample(select_labeled(y, splits)[2], spec.evaluation.n_fits)
     if sample is not None:
         message(str(sample))
-    every = _scores_of_each(run, run.dataset(data_dir), y, splits, device, baselines, message)
+    dataset, width = run.dataset(data_dir), run.embedding_shape[1]
+    with tables_in_files(folder_after_training(dataset.graph, width, device)):
+        every = _scores_of_each(run, dataset, y, splits, device, baselines, message)
     scores: Json = {
         "dataset": run.data()["name"],
         "method": spec.method,

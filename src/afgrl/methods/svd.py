@@ -10,12 +10,12 @@ from typing import NamedTuple
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
 from afgrl.graph import Graph
 from afgrl.methods.base import Size, TrainingFree, TrainingFreeSettings
 from afgrl.methods.parts.spectral import SpectralFeatures
 from afgrl.ops.propagation.adjacency import gcn_norm
+from afgrl.ops.storage import unit_table
 
 
 class SVDSettings(TrainingFreeSettings):
@@ -43,4 +43,4 @@ class SVDMethod(TrainingFree):
         self.spectral.fit(*inputs)
 
     def encode(self, inputs: SpectralInputs) -> Tensor:
-        return F.normalize(self.spectral(*inputs))
+        return unit_table(self.spectral(*inputs))

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import torch
 from pyarrow import csv
 
 from afgrl.data.leftovers import remove, remove_leftovers, temporary_path
 from afgrl.errors import UserError, unknown
 from afgrl.graph import as_text
+from afgrl.ops.storage import empty_rows
 from afgrl.runs.files import replace_file, replace_files, save_npy, save_npz, save_tables, write_error
 from afgrl.runs.readers import check, read_row_groups, read_schema, reading, row_group_sizes
 
@@ -65,9 +67,10 @@ def vector_column(vectors: np.ndarray) -> pa.Array:
 
 
 def read_parquet(file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The ids and the vectors, which are in memory once: one row group after the other is read into its place."""
+    """The ids and the vectors, which are in memory once, or in a file (``ops.storage``): one row group after the other
+    is read into its place."""
     ids, filled = read_ids(file), 0
-    vectors = np.empty((len(ids), vector_width(file)), dtype=np.float32)
+    vectors: np.ndarray = empty_rows(len(ids), vector_width(file), torch.device("cpu")).numpy()
     for block in vector_groups(file):
         vectors[filled : filled + len(block)] = block
         filled += len(block)

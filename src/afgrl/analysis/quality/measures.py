@@ -18,7 +18,7 @@ from afgrl.evaluate.unlabeled.geometry import collapse, effective_rank, hubness,
 from afgrl.evaluate.unlabeled.partition import conductances, modularity, size_entropy
 from afgrl.graph import Graph
 from afgrl.ops.kmeans import sampled_kmeans
-from afgrl.ops.sparse.rows import unit_rows
+from afgrl.ops.sparse.rows import unit_row_table
 from afgrl.ops.svd import feature_basis
 
 SEED = 0  # of all samples
@@ -39,7 +39,7 @@ class Structure:
     @classmethod
     def of(cls, vectors: Tensor, n_clusters: int) -> Structure:
         """Of vectors [n, d], dense or CSR."""
-        unit = unit_rows(vectors)
+        unit = unit_row_table(vectors)
         rows = select_rows(unit, sampled_rows(unit.shape[0], NEIGHBOR_ROWS))
         neighbors = cosine_neighbors(rows, min(N_NEIGHBORS, rows.shape[0] - 1))
         return cls(neighbors.cpu(), _clusters(unit, min(n_clusters, unit.shape[0])))
@@ -54,7 +54,7 @@ class Structure:
 
 def _clusters(unit: Tensor, n_clusters: int) -> Tensor:
     if unit.layout == torch.sparse_csr or unit.shape[1] > MAX_WIDTH:
-        unit = unit_rows(unit @ feature_basis(unit, PROJECTED_WIDTH))
+        unit = unit_row_table(unit @ feature_basis(unit, PROJECTED_WIDTH))
     return sampled_kmeans(unit, n_clusters, torch.Generator(unit.device).manual_seed(SEED)).cpu()
 
 
@@ -65,7 +65,7 @@ def sampled_rows(n: int, most: int) -> np.ndarray:
 
 def vector_measures(vectors: Tensor, structure: Structure) -> dict[str, float]:
     """Measures of the vectors alone, [n, d] dense or CSR."""
-    unit = unit_rows(vectors)
+    unit = unit_row_table(vectors)
     collapsed = collapse(unit)
     return {
         "effective_rank": effective_rank(select_rows(unit, sampled_rows(unit.shape[0], RANK_ROWS))),

@@ -24,6 +24,7 @@ from afgrl.analysis.quality.retraining import (
     without_hidden,
 )
 from afgrl.analysis.quality.verdict import TRAINED, verdict_on
+from afgrl.cost.storage import folder_after_training
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.evaluate.columns import BASELINES
@@ -34,6 +35,7 @@ from afgrl.experiment.model import complete_settings
 from afgrl.experiment.training import Display
 from afgrl.experiment.untrained import untrained_embeddings
 from afgrl.graph import Graph
+from afgrl.ops.storage import tables_in_files
 from afgrl.runs.folder import HISTORY, Run
 
 Json = dict[str, Any]
@@ -88,8 +90,16 @@ def assess_run(
     if not quick and dataset.graph.n_edges < FEWEST_EDGES:
         message(f"The graph has fewer than {FEWEST_EDGES} edges, so the panel is the quick one.")
         quick = True
+    with tables_in_files(folder_after_training(dataset.graph, run.embedding_shape[1], device)):
+        shared = Assessment(run, dataset, device, _number_of_clusters(run), display, message)
+        answer = _rounded(_answer(shared, quick))
+    run.save_quality(answer)
+    return answer
+
+
+def _answer(shared: Assessment, quick: bool) -> Json:
+    run, dataset = shared.run, shared.dataset
     saved, y = run.clusters(), run.labels()[0]
-    shared = Assessment(run, dataset, device, _number_of_clusters(run), display, message)
     vectors, structures, labels = _measured(shared, y)
     answer: Json = {
         "dataset": dataset.name, "method": run.spec().method, "seed": shared.seed, "quick": quick,
@@ -98,10 +108,7 @@ def assess_run(
         "training": _last_statistics(run), "information": information_shares(dataset.graph), "labels": labels,
     }  # fmt: skip
     answer["links"], answer["stability"] = (None, None) if quick else _trained_parts(shared, vectors, structures)
-    answer["verdict"] = verdict_on(vectors)
-    answer = _rounded(answer)
-    run.save_quality(answer)
-    return answer
+    return answer | {"verdict": verdict_on(vectors)}
 
 
 def _measured(shared: Assessment, y: np.ndarray | None) -> tuple[Json, dict[str, Structure], Json | None]:

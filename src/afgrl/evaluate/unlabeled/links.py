@@ -13,7 +13,7 @@ from afgrl.csr import csr_to_scipy
 from afgrl.errors import UserError
 from afgrl.evaluate.matrix import is_sparse
 from afgrl.graph import Graph
-from afgrl.ops.sparse.rows import unit_rows
+from afgrl.ops.sparse.rows import unit_row_table
 
 BLOCK_PAIRS = 4096  # whose vectors are in memory at once
 FEWEST_EDGES = 20
@@ -55,7 +55,7 @@ def link_auc(x: Tensor, positive: np.ndarray, negative: np.ndarray) -> float:
 
 def pair_cosines(x: Tensor, pairs: np.ndarray) -> np.ndarray:
     """The cosine of the vectors ``x`` [n, d], dense or CSR, of each pair of nodes [2, p]: [p] float32."""
-    unit = unit_rows(x)
+    unit = unit_row_table(x)
     rows = csr_to_scipy(unit) if is_sparse(unit) else unit
     found = []
     for start in range(0, pairs.shape[1], BLOCK_PAIRS):

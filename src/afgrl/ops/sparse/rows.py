@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from afgrl.csr import csr_tensor
 from afgrl.ops.collectives import Shards
+from afgrl.ops.storage import unit_table
 
 SMALLEST = 1e-12  # length or sum, as in F.normalize: a row of stored zeros must not become 0 / 0
 
@@ -15,6 +16,11 @@ SMALLEST = 1e-12  # length or sum, as in F.normalize: a row of stored zeros must
 def unit_rows(x: Tensor) -> Tensor:
     """Rows scaled to Euclidean length 1; zero rows stay zero."""
     return F.normalize(x) if x.layout != torch.sparse_csr else scale_rows(x, 1 / row_lengths(x))
+
+
+def unit_row_table(x: Tensor) -> Tensor:
+    """``unit_rows`` of vectors that may be larger than memory: dense rows become a table of ``ops.storage``."""
+    return unit_table(x) if x.layout != torch.sparse_csr else unit_rows(x)
 
 
 def unit_sums(x: Tensor) -> Tensor:
