@@ -12,6 +12,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from afgrl.bench.planted import Planted, write_planted
 from afgrl.cli.entry_point import app
 from afgrl.errors import UserError
 from afgrl.experiment.cache import RunCache
@@ -27,6 +28,12 @@ METHODS = ("raw", "supervised_gcn", "dgi", "gca", "bgrl", "afgrl", "cca_ssg")
 
 def afgrl(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def labeled_folder(tmp_path):
+    write_planted(Planted(300, 1500, features=8, classes=3, separation=2.0), tmp_path / "shops")
+    return tmp_path / "shops"
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +64,28 @@ def test_every_table_and_figure_is_written(all_results):
         assert r"\toprule" in file.with_suffix(".tex").read_text()
     assert "last-epoch" in shown
     assert "best-epoch" in shown
+
+
+def test_help_names_every_result():
+    shown = re.sub(r"\s+", "", afgrl("reproduce", "--help").stdout)
+    assert all(name in shown for name in RESULTS)
+
+
+def test_methods_since_the_paper_are_compared_on_the_users_graphs(labeled_folder, tmp_path):
+    options = ["--quick", "--datasets", labeled_folder, "--methods", "cca_ssg", "--out", tmp_path, "--device", "cpu"]
+    answer = afgrl("reproduce", "since", *options, "--quiet")
+    assert answer.exit_code == 0, answer.stderr
+    heading, first, *_ = csv.reader(io.StringIO((tmp_path / "since-1.csv").read_text()))
+    assert heading == ["method", labeled_folder.name, "mean rank"]
+    assert first[0] == "cca_ssg"
+    assert 0 < float(first[1]) <= 100
+
+
+def test_a_graph_without_labels_is_refused(labeled_folder, tmp_path):
+    (labeled_folder / "labels.npy").unlink()
+    answer = afgrl("reproduce", "since", "--datasets", labeled_folder, "--out", tmp_path / "out", "--device", "cpu")
+    assert answer.exit_code == 2
+    assert "has no labels, so vectors of it cannot be scored" in " ".join(answer.stderr.split())
 
 
 def test_the_page_is_self_contained(all_results):

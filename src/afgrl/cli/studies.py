@@ -65,14 +65,16 @@ def reproduce(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="all, overview, claims, best-epoch, table1, table2, table3, table4, datasets, figure-ratio, "
-            "figure-sensitivity, figure-ablation, figure-dimension or figure-tsne.",
+            help="all, overview, claims, best-epoch, table1, table2, table3, table4, since (methods since the paper), "
+            "datasets, figure-ratio, figure-sensitivity, figure-ablation, figure-dimension or figure-tsne.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the results and of the run cache.")] = Path(
         "reproduction"
     ),
-    datasets: Annotated[str, typer.Option("--datasets", help="Names, separated by commas.")] = "",
+    datasets: Annotated[
+        str, typer.Option("--datasets", help="Names, separated by commas; for since also files with labels.")
+    ] = "",
     methods: Annotated[str, typer.Option("--methods", help="Names, separated by commas.")] = "",
     seeds: Annotated[int, typer.Option("--seeds", help="Number of training seeds.")] = 1,
     grid_seeds: Annotated[
@@ -92,11 +94,11 @@ def reproduce(
     quiet: Quiet = False,
 ) -> None:
     """Compute a table or figure of the paper beside the published values; runs are cached and shared."""
-    from afgrl.reproduce import layout, paper
+    from afgrl.reproduce import layout
     from afgrl.reproduce.pipeline import reproduce_results
 
     results = reproduce_results(
-        what, out, device, datasets=split_names(datasets) or paper.DATASETS, methods=split_names(methods),
+        what, out, device, datasets=split_names(datasets), methods=split_names(methods),
         seeds=seeds, grid_seeds=grid_seeds, quick=quick, cached_only=cached_only, workers=workers, data_dir=data_dir,
         message=silent if quiet else stderr.print,
     )  # fmt: skip

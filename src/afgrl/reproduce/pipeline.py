@@ -38,7 +38,7 @@ from afgrl.reproduce import (
 from afgrl.reproduce.result import Records, Result
 from afgrl.reproduce.scope import Scope
 from afgrl.runs.files import replace_file
-from afgrl.runs.spec import RunSpec
+from afgrl.runs.spec import RunSpec, absolute_source
 from afgrl.train.device import choose_device
 
 
@@ -73,7 +73,7 @@ def reproduce_results(
     out: str | Path = "reproduction",
     device: str | torch.device = "auto",
     *,
-    datasets: Sequence[str] = paper.DATASETS,
+    datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
     seeds: int = 1,
     grid_seeds: int | None = None,
@@ -86,14 +86,18 @@ def reproduce_results(
     """Compute a table or figure of the paper beside the published values, or ``all`` of them, as `afgrl reproduce`
     does, and write them to the folder ``out``. Each result has a title, tables, pictures and notes.
 
-    Runs are cached in the folder ``runs`` of ``out`` and shared. With ``cached_only`` nothing is trained, and what
-    needs a missing run is left out, with a note. ``quick`` is a smoke test: small models and few epochs.
+    Without ``datasets``, those of the paper are used, and for ``since`` also cora, citeseer and pubmed; ``since`` takes
+    files and folders with labels, too. Runs are cached in the folder ``runs`` of ``out`` and shared. With
+    ``cached_only`` nothing is trained, and what needs a missing run is left out, with a note. ``quick`` is a smoke
+    test: small models and few epochs.
     """
     out, device = Path(out), choose_device(device) if isinstance(device, str) else device
     names = list(RESULTS) if what == "all" else [what]
     _check_names("result", names, [*RESULTS, "all"])
     _check_names("method", methods, list(available_methods()))
-    _check_names("dataset", datasets, [row["name"] for row in catalog(data_dir)])
+    datasets = [absolute_source(name) for name in datasets or (paper.DATASETS if quick else since.DATASETS)]
+    files = [name for name in datasets if Path(name).is_absolute()]
+    _check_names("dataset", datasets, [*(row["name"] for row in catalog(data_dir)), *files])
     if min(seeds, grid_seeds or seeds, workers) < 1 or grid_seeds == 0:
         raise UserError("There must be at least one seed and one worker.")
     run_cache = RunCache(out / "runs")
@@ -101,6 +105,9 @@ def reproduce_results(
         tuple(datasets), tuple(methods or available_methods()), seeds, grid_seeds, quick, data_dir=data_dir,
         embedding=run_cache.embedding,
     )  # fmt: skip
+    for source in scope.own_sources:
+        if scope.dataset(source).y is None:
+            raise UserError(f"The source {source!r} has no labels, so vectors of it cannot be scored.")
     wanted = {name: RESULTS[name].specs(scope) for name in names}
     with_embedding = set(figure_tsne.specs(scope))
     records = run_grid(

@@ -94,6 +94,12 @@ class Scope:
         in_scope = self.datasets if self.quick else [name for name in wanted if name in self.datasets]
         return [name for name in in_scope if name in local]
 
+    @property
+    def own_sources(self) -> list[str]:
+        """Files and folders among the datasets in scope."""
+        known = {row["name"] for row in catalog(self.data_dir)}
+        return [name for name in self.datasets if name not in known]
+
     def missing_notes(self, wanted: Sequence[str]) -> list[str]:
         """A note on the datasets that are not available; nothing is filled in for them."""
         available = self.available(wanted)

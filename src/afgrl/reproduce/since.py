@@ -9,7 +9,7 @@ from afgrl.reproduce import overview, paper, scores
 from afgrl.reproduce.layout import Column, Entry, Table, over_seeds
 from afgrl.reproduce.result import Records, Result, seeds_of
 from afgrl.reproduce.scope import Scope
-from afgrl.runs.spec import RunSpec
+from afgrl.runs.spec import RunSpec, short_name
 
 DATASETS = (*paper.DATASETS, "cora", "citeseer", "pubmed")
 Found = dict[tuple[str, str, str], list[Record]]  # (method, recipe, dataset) → one record per seed
@@ -24,10 +24,15 @@ NOTES = (
 def specs(scope: Scope) -> list[RunSpec]:
     return [
         scope.spec(dataset, method, seed, recipe)
-        for dataset in scope.available(DATASETS)
+        for dataset in sources(scope)
         for method, recipe in rows(scope)
         for seed in range(scope.seeds)
     ]
+
+
+def sources(scope: Scope) -> list[str]:
+    """The known datasets in scope, and files and folders with labels."""
+    return [*scope.available(DATASETS), *scope.own_sources]
 
 
 def rows(scope: Scope) -> list[tuple[str, str]]:
@@ -39,7 +44,7 @@ def rows(scope: Scope) -> list[tuple[str, str]]:
 def result(scope: Scope, records: Records) -> Result:
     found: Found = {
         (method, recipe, dataset): own
-        for dataset in scope.available(DATASETS)
+        for dataset in sources(scope)
         for method, recipe in rows(scope)
         if (own := seeds_of(records, scope, dataset, method, recipe=recipe))
     }
@@ -49,7 +54,7 @@ def result(scope: Scope, records: Records) -> Result:
 
 
 def _table(found: Found, scope: Scope, score: scores.Metric) -> Table:
-    datasets = [dataset for dataset in scope.available(DATASETS) if any(key[2] == dataset for key in found)]
+    datasets = [dataset for dataset in sources(scope) if any(key[2] == dataset for key in found)]
     measured = [pair for pair in rows(scope) if any(key[:2] == pair for key in found)]
 
     def mean(pair: tuple[str, str], dataset: str) -> float | None:
@@ -61,7 +66,8 @@ def _table(found: Found, scope: Scope, score: scores.Metric) -> Table:
     table_rows: list[list[Entry]] = [
         [scores.row_name(*pair), *own, ranked.get(pair)] for pair, own in values.items()
     ]  # fmt: skip
-    columns = [Column("method"), *(Column(dataset, score.digits) for dataset in datasets), Column("mean rank", 2)]
+    own_columns = (Column(short_name(dataset), score.digits) for dataset in datasets)
+    columns = [Column("method"), *own_columns, Column("mean rank", 2)]
     return Table(score.title, columns, table_rows)
 
 
@@ -83,7 +89,8 @@ def _cost_table(found: Found) -> Table:
     for (method, recipe, dataset), own in found.items():
         peaks = [record["peak_bytes"] / 2**30 for record in own if record.get("peak_bytes")]
         seconds = statistics.mean(record["seconds"] for record in own)
-        table_rows.append([dataset, scores.row_name(method, recipe), seconds, max(peaks) if peaks else None])
+        peak = max(peaks) if peaks else None
+        table_rows.append([short_name(dataset), scores.row_name(method, recipe), seconds, peak])
     columns = [Column("dataset"), Column("method"), Column("s per run", 1), Column("peak GiB", 2)]
     return Table("Training time and peak GPU memory", columns, table_rows)
 
