@@ -220,7 +220,7 @@ def test_after_a_restart_the_run_of_another_command_is_not_continued(complete, s
 
 
 def test_two_machines_give_the_bits_of_one(spec, complete, tmp_path):
-    """Both are this one, each with its own torchrun. The second, by its address, has no source."""
+    """Both are this one, each with its own torchrun. The source given to the second does not exist."""
     assignments = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     endpoint = f"127.0.0.1:{free_port()}"
 
