@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import yaml  # a dependency of sentence-transformers, which the tests need
 
 from afgrl.reproduce.layout import Column, Table, markdown
 from afgrl.runs.environment import current_environment
@@ -35,8 +37,8 @@ from benchmarks import RESULTS
 JSON = RESULTS / "machines.json"
 NAMESPACES = ("afgrl-machine-1", "afgrl-machine-2")
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
-# Above 127.0.0.1, /etc/hosts of a machine: (own name, its address, the address of the other). `names` is a network with
-# DNS, `Debian` what the installer of Debian writes, `pods` what a Job of Kubernetes has.
+# `names` is a network with DNS; with `Debian` a machine's own name leads to 127.0.1.1, as its installer writes; `pods`
+# are named as those of the document's Job, whose names others can find only some seconds after they started.
 NAMES = {"names": ("one", "two"), "Debian": ("one", "two"), "pods": ("afgrl-0", "afgrl-1")}
 SETTINGS = {
     "steps": 600, "batch_size": 20, "n_components": 8, "encoder_width": 8, "predictor_width": 8, "skip": "svd",
@@ -44,6 +46,8 @@ SETTINGS = {
 }  # fmt: skip
 KILLED_AT = 120  # steps; the last checkpoint is that of step 100
 SECONDS = 150  # at most, for one command
+LATE = 10  # seconds until the names of pods are in the DNS
+DOCUMENT = Path(__file__).parent.parent / "docs" / "scale.md"
 
 
 @contextlib.contextmanager
@@ -97,26 +101,47 @@ def process_with(machine: int, word: str) -> int:
     raise LookupError(word)
 
 
-def name_machines(kind: str) -> None:
+def name_machines(kind: str, *, dns: bool = True) -> None:
     """Write the /etc/hosts of both machines; `ip netns exec` puts it in the place of the system's."""
     for machine, name in enumerate(NAMESPACES):
         lines = ["127.0.0.1 localhost"]
         for other, (called, address) in enumerate(zip(NAMES[kind], ADDRESSES, strict=True)):
-            own = other == machine
-            seen = "127.0.1.1" if kind == "Debian" and own else address
-            full = f"{called}.afgrl.default.svc.cluster.local {called}.afgrl" if kind == "pods" else ""
-            lines.append(f"{seen} {full} {called}")
+            if other == machine and kind == "Debian":
+                lines.append(f"127.0.1.1 {called}")
+            elif other == machine and kind == "pods":
+                lines.append(f"{address} {called}.afgrl.default.svc.cluster.local {called}")
+            elif kind != "pods":
+                lines.append(f"{address} {called}")
+            if kind == "pods" and dns:
+                lines.append(f"{address} {called}.afgrl.default.svc.cluster.local {called}.afgrl")
         folder = Path("/etc/netns") / name
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "hosts").write_text("\n".join(lines) + "\n")
+        (folder / "hosts").write_text("\n".join(lines) + "\n")  # in place, so that running processes see it
+
+
+def command_of_pods() -> tuple[str, dict[str, str]]:
+    """The script and the environment in the manifest of the document."""
+    section = DOCUMENT.read_text(encoding="utf-8").split("### Kubernetes")[1]
+    _, job = yaml.safe_load_all(section.split("```yaml\n")[1].split("```")[0])
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    *shell, script = container["command"]
+    assert shell == ["sh", "-c"]
+    return script, {one["name"]: one["value"] for one in container["env"]}
+
+
+def replaced(text: str, replacements: dict[str, str]) -> str:
+    for given, here in replacements.items():
+        assert given in text, given
+        text = text.replace(given, here)
+    return text
 
 
 class Trial:
     """A graph, and the commands on both machines."""
 
     def __init__(self, folder: Path, kind: str = "names", endpoint: str | None = None) -> None:
-        self.folder, self.names = folder, NAMES[kind]
-        self.endpoint = endpoint or self.names[0] + (".afgrl" if kind == "pods" else "")
+        self.folder, self.kind, self.names = folder, kind, NAMES[kind]
+        self.endpoint = endpoint or self.names[0]
         self.source, self.run = folder / "source" / "graph.pt", folder / "run"
         name_machines(kind)
         self.source.parent.mkdir(parents=True, exist_ok=True)
@@ -131,16 +156,30 @@ class Trial:
         words = ["-m", "afgrl", "fit", str(self.source), "--out", str(out), "--device", "cpu", "--quiet"]
         return [*words, *(("--resume",) if "--resume" in more else (*more, *set_all))]
 
+    def adapted(self, text: str) -> str:
+        """A script of the document with the numbers, paths and settings of this trial."""
+        fit = self.fit(self.run)
+        return replaced(text, {
+            "--nproc-per-node 8": "--nproc-per-node 2", "/shared/runs/big": str(self.run), "SOURCE": str(self.source),
+            "--device cuda": "--device cpu", "--seed 0": " ".join(fit[fit.index("--set") :]),
+        })  # fmt: skip
+
     def start(self, machine: int, *more: str, before: str = "true") -> subprocess.Popen[bytes]:
         """The command of the document on one machine; ``before`` is done there first."""
-        torchrun = [
-            sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2",
-            "--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{self.endpoint}:29500",
-            "--rdzv-id", "trial", *self.fit(self.run, *more),
-        ]  # fmt: skip
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "PATH": path}
+        if self.kind == "pods":
+            script, given = command_of_pods()
+            words = ["sh", "-c", replaced(self.adapted(script), {"--nnodes 8": "--nnodes 2"})]
+            environment |= given | {"JOB_COMPLETION_INDEX": str(machine)}
+        else:
+            words = [
+                "torchrun", "--nnodes", "2", "--nproc-per-node", "2", "--max-restarts", "3", "--rdzv-backend", "c10d",
+                "--rdzv-endpoint", f"{self.endpoint}:29500", "--rdzv-id", "trial", *self.fit(self.run, *more),
+            ]  # fmt: skip
+            environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
         script = f'hostname {self.names[machine]}; {before}; exec "$@"'
-        words = ["ip", "netns", "exec", NAMESPACES[machine], "unshare", "--uts", "sh", "-c", script, "sh", *torchrun]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        words = ["ip", "netns", "exec", NAMESPACES[machine], "unshare", "--uts", "sh", "-c", script, "sh", *words]
         with open(self.folder / f"log-{machine}.txt", "ab") as log:
             return subprocess.Popen(words, stdout=log, stderr=log, env=environment)
 
@@ -171,6 +210,25 @@ def undisturbed(trial: Trial) -> str:
 def hidden_source(trial: Trial) -> str:
     codes = end(trial.start(0), trial.start(1, before=f"mount -t tmpfs none {trial.source.parent}"))
     return f"exit codes {codes[0]} and {codes[1]}"
+
+
+def pods(trial: Trial) -> str:
+    name_machines("pods", dns=False)
+    commands = trial.start(0), trial.start(1)
+    time.sleep(LATE)
+    name_machines("pods")
+    codes = end(*commands)
+    return f"exit codes {codes[0]} and {codes[1]}"
+
+
+def lost_pod(trial: Trial) -> str:
+    first, second = trial.start(0), trial.start(1)
+    trial.wait_for(KILLED_AT)
+    kill(0)
+    first.wait()
+    (lost,) = end(second)
+    codes = end(trial.start(0), trial.start(1))
+    return f"pod 1 ends with {lost}; exit codes {codes[0]} and {codes[1]} of the new ones"
 
 
 def killed_process(trial: Trial) -> str:
@@ -222,7 +280,6 @@ def stopped_machines(trial: Trial) -> str:
 CASES: dict[str, tuple[Callable[[Trial], str], dict[str, str]]] = {
     "trained": (undisturbed, {}),
     "own names are 127.0.1.1": (undisturbed, {"kind": "Debian"}),
-    "names of pods": (undisturbed, {"kind": "pods"}),
     "rendezvous on the second": (undisturbed, {"endpoint": "two"}),
     "source only on the first": (hidden_source, {}),
     "process of the second killed": (killed_process, {}),
@@ -230,6 +287,9 @@ CASES: dict[str, tuple[Callable[[Trial], str], dict[str, str]]] = {
     "first killed, both started again": (lost_first_machine, {}),
     "SIGTERM to the second, started again": (stopped_machine, {}),
     "SIGTERM to both, started again": (stopped_machines, {}),
+    "the Job's command, names found late": (pods, {"kind": "pods"}),
+    "the Job's command, pod 0 lost": (lost_pod, {"kind": "pods"}),
+    "the Job's command, pod 1 lost": (lost_machine, {"kind": "pods"}),
 }
 
 
@@ -248,7 +308,7 @@ def main() -> None:
         expected = vectors(Trial(folder / "alone").alone())
         for name in given.only or CASES:
             case, options = CASES[name]
-            started, trial = time.monotonic(), Trial(folder / name.replace(" ", "-"), **options)
+            started, trial = time.monotonic(), Trial(folder / re.sub(r"\W+", "-", name), **options)
             outcome = case(trial)
             rows[name] = {
                 "outcome": outcome, "same bits": vectors(trial.run) == expected,

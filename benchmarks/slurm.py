@@ -20,7 +20,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.machines import ADDRESSES, KILLED_AT, NAMES, NAMESPACES, Trial, kill, network, process_with, vectors
+from benchmarks.machines import (
+    ADDRESSES,
+    KILLED_AT,
+    NAMES,
+    NAMESPACES,
+    Trial,
+    kill,
+    network,
+    process_with,
+    replaced,
+    vectors,
+)
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "scale.md"
 CONFIGURATION = """
@@ -124,17 +135,9 @@ def batch_script(trial: Trial) -> Path:
     """The script of the document, for two machines without GPUs and the settings of the trial."""
     section = DOCUMENT.read_text(encoding="utf-8").split("### Slurm")[1]
     text = section.split("```sh\n")[1].split("```")[0]
-    fit = trial.fit(trial.run)
-    settings = " ".join(["--quiet", *fit[fit.index("--quiet") + 1 :]])
-    for given, here in {
-        "--nodes=8": "--nodes=2", "--cpus-per-task=64": "--cpus-per-task=2", "#SBATCH --gpus-per-node=8\n": "",
-        "--nproc-per-node 8": "--nproc-per-node 2", "--device cuda": "--device cpu", "/shared/runs/big": str(trial.run),
-        "SOURCE": str(trial.source), "--seed 0": settings,
-    }.items():  # fmt: skip
-        assert given in text, given
-        text = text.replace(given, here)
+    numbers = {"--nodes=8": "--nodes=2", "--cpus-per-task=64": "--cpus-per-task=2", "#SBATCH --gpus-per-node=8\n": ""}
     script = trial.folder / "job.sh"
-    script.write_text(text)
+    script.write_text(replaced(trial.adapted(text), numbers))
     return script
 
 
