@@ -3,6 +3,7 @@ scores, and a projection to machines with GPUs.
 
 python -m benchmarks.distributed [--source cora] [--steps 169] [--processes 1 2 4]   # → results/distributed.json, .md
 python -m benchmarks.distributed --search-only   # measures only the search in clusters again
+python -m benchmarks.distributed --seeds-only    # trains only with eight seeds again, without and with processes
 
 Seconds are ratios to one process: processes that share two cores say nothing about a cluster.
 """
@@ -52,7 +53,8 @@ from benchmarks.projection import (
 JSON = RESULTS / "distributed.json"
 CPU = torch.device("cpu")
 N_SPLITS = 3
-SEEDS = tuple(range(8))  # of training without processes, for the spread
+SEEDS = tuple(range(8))  # without processes and with the numbers below; the first is also measured in detail
+SEED_PROCESSES = (0, 2, 4)  # 0: without
 SEARCHED = 30_000  # vectors of the search in clusters; the graph of the training run is too small for it
 CLUSTERS = {"8 GPUs, one machine": Cluster(1), "64 GPUs, eight machines": Cluster(8)}
 
@@ -170,7 +172,7 @@ def predicted(size: Size, n_processes: int) -> dict[str, dict[str, float]]:
 
 
 def tables(record: dict[str, Any]) -> list[Table]:
-    alone, runs = record["without processes"], record["processes"]
+    runs = record["processes"]
     first = runs["1"]
     bytes_rows = [
         [number, what, operation, float(run[what].get(operation, 0)), float(value), run[what].get(operation, 0) / value]
@@ -180,11 +182,7 @@ def tables(record: dict[str, Any]) -> list[Table]:
     for number, search in record["search in clusters"].items():
         what, sent = f"search in clusters, {search['nodes']:,} nodes", search["swap"]
         bytes_rows.append([number, what, "swap", float(sent), search["predicted"], sent / search["predicted"]])
-    spread = {name: [one[name] for one in alone] for name in ("accuracy", "nmi")}
-    score_rows: list[list[Any]] = [
-        [f"none, seeds {min(SEEDS)} to {max(SEEDS)}", *(f"{min(values):.4g} to {max(values):.4g}"
-                                                       for values in spread.values()), None, None]
-    ]  # fmt: skip
+    score_rows: list[list[Any]] = []
     for number, run in runs.items():
         pairs = zip(run["losses"], first["losses"], strict=True)
         differences = [abs(one - other) for one, other in pairs]
@@ -202,13 +200,31 @@ def tables(record: dict[str, Any]) -> list[Table]:
     ]  # fmt: skip
     return [
         Table("Bytes that process 0 sends", columns, bytes_rows),
-        Table("Results", [*map(Column, titles), Column("seconds, ratio", 2)], score_rows),
+        Table("Results of one seed", [*map(Column, titles), Column("seconds, ratio", 2)], score_rows),
+        seed_table(record["seeds"]),
         Table(
             "Projection, not measured: the largest part first",
             [Column("nodes"), Column("machines"), Column("GiB per GPU", 0), Column("part"), Column("seconds", 1)],
             projection,
         ),
     ]
+
+
+def seed_table(seeds: dict[str, Any]) -> Table:
+    """Scores of as many seeds with each number of processes, and the differences to training without, seed by seed."""
+    rows: list[list[Any]] = []
+    for number, runs in seeds["runs"].items():
+        row: list[Any] = ["none" if number == "0" else number]
+        for name in ("accuracy", "nmi"):
+            values = [run[name] for run in runs]
+            row += [f"{min(values):.4g} to {max(values):.4g}", f"{statistics.mean(values):.4g}"]
+            pairs = zip(values, (run[name] for run in seeds["runs"]["0"]), strict=True)
+            differences = [one - other for one, other in pairs]
+            error = statistics.stdev(differences) / len(differences) ** 0.5
+            row.append(None if number == "0" else f"{statistics.mean(differences):+.2g} ± {error:.1g}")
+        rows.append(row)
+    titles = ["accuracy", "mean", "difference ± standard error", "NMI", "mean", "difference ± standard error"]
+    return Table(f"Results of {len(SEEDS)} seeds", [Column("processes"), *map(Column, titles)], rows)
 
 
 def main() -> None:
@@ -218,8 +234,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--tables-only", action="store_true", help="write the tables of the stored measurement again")
     parser.add_argument("--search-only", action="store_true", help="measure only the search in clusters again")
+    parser.add_argument("--seeds-only", action="store_true", help="train only with eight seeds again")
     given = parser.parse_args()
-    if given.search_only:
+    if given.seeds_only:
+        record = json.loads(JSON.read_text(encoding="utf-8"))
+        write(record | {"seeds": of_seeds(record["source"], len(record["processes"]["1"]["losses"]))})
+    elif given.search_only:
         record = json.loads(JSON.read_text(encoding="utf-8"))
         write(record | {"search in clusters": searches(given.processes)})
     elif not given.tables_only:
@@ -244,20 +264,30 @@ def searches(processes: list[int]) -> dict[str, Any]:
     }
 
 
+def of_seeds(source: str, steps: int | None) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    runs: dict[str, list[dict[str, Any]]] = {str(number): [] for number in SEED_PROCESSES}
+    for seed in SEEDS:
+        for number in SEED_PROCESSES:
+            given = (measure, source, seed, steps)
+            run = in_processes(number, *given) if number else measure(*given[1:], 0, 0)
+            kept = {name: run[name] for name in ("accuracy", "nmi", "pairs", "seconds")}
+            runs[str(number)].append(kept | {"last loss": run["losses"][-1]})
+            print(seed, number, runs[str(number)][-1], flush=True)
+    return {"environment": current_environment(CPU), "runs": runs}
+
+
 def measured(source: str, steps: int | None, processes: list[int]) -> dict[str, Any]:
     torch.set_num_threads(1)
     runs = {}
     for number in processes:
         run = in_processes(number, measure, source, 0, steps)
         runs[str(number)] = run | {"predicted": predicted(run.pop("size"), number)}
-    alone = [measure(source, seed, steps, 0, 0) for seed in SEEDS]
-    for one in alone:
-        del one["size"]
     spec = RunSpec(source)
     settings = spec.resolved(spec.load())[1].model_dump()
     return {
         "source": source, "environment": current_environment(CPU), "refresh_every": settings["refresh_every"],
-        "processes": runs, "without processes": alone, "search in clusters": searches(processes),
+        "processes": runs, "seeds": of_seeds(source, steps), "search in clusters": searches(processes),
     }  # fmt: skip
 
 

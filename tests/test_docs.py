@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
+from torch.distributed.run import get_args_parser as torchrun_options
 from torch_geometric.data import Data
 from typer.testing import CliRunner
 
@@ -134,6 +135,7 @@ def test_named_options_exist(document):
         for part in command.params
         for name in (*part.opts, *part.secondary_opts)
     }
+    known |= {name for action in torchrun_options()._actions for name in action.option_strings}
     for option in re.findall(r"`(?:afgrl [a-z]+ |[a-z]+ )?(--[a-z][a-z-]+)", document.read_text()):
         assert option in known, option
 

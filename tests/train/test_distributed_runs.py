@@ -4,6 +4,7 @@ import contextlib
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from afgrl.cli import processes as command
@@ -131,6 +133,14 @@ def test_several_processes_continue_what_one_began(spec, tmp_path):
     assert not (one.path / "checkpoint.pt").exists()
 
 
+def restarting(n_processes):
+    """As `torchrun --max-restarts 1`, but its processes are forked."""
+    return LaunchConfig(
+        min_nodes=1, max_nodes=1, nproc_per_node=n_processes, run_id="test", rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0", max_restarts=1, monitor_interval=0.1, start_method="fork",
+    )  # fmt: skip
+
+
 def fit_and_die(spec, out):
     """As a process of torchrun; process 1 of the first start dies after step 25."""
 
@@ -144,16 +154,12 @@ def fit_and_die(spec, out):
     training.training_loop = lambda state, inputs, callbacks: train(state, inputs, [*callbacks, die])
     restarted = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
     with joined_processes(CPU) as processes:
-        fit(spec, out, processes, restarted=restarted)
+        fit(spec, out, processes)
     return restarted
 
 
 def test_after_a_killed_process_torchrun_restarts_and_training_continues(complete, spec, tmp_path):
-    config = LaunchConfig(
-        min_nodes=1, max_nodes=1, nproc_per_node=2, run_id="test", rdzv_backend="c10d", rdzv_endpoint="localhost:0",
-        max_restarts=1, monitor_interval=0.1, start_method="fork",
-    )  # fmt: skip
-    results = elastic_launch(config, fit_and_die)(spec, tmp_path / "run")
+    results = elastic_launch(restarting(2), fit_and_die)(spec, tmp_path / "run")
     assert set(results.values()) == {True}  # both were restarted
     run = Run.open(tmp_path / "run")
     assert np.array_equal(run.embedding()[1], complete.embedding()[1])
@@ -196,3 +202,51 @@ def test_torchrun_needs_the_name_of_the_run(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(UserError, match="--out must name the run folder"):
         command.as_worker(RunSpec("demo"), None, "cpu", None, force=False, quiet=True)
+
+
+def refit(spec, out):
+    with joined_processes(CPU) as processes:
+        fit(spec, out, processes)
+
+
+def test_after_a_restart_the_run_of_another_command_is_not_continued(complete, spec):
+    """torchrun also restarts processes that ended with an error, such as that of a run that exists."""
+    files = {file: file.read_bytes() for file in complete.path.rglob("*") if file.is_file()}
+    with pytest.raises(ChildFailedError) as raised:
+        elastic_launch(restarting(1), refit)(RunSpec(spec.source, settings=SETTINGS | {"steps": 3}), complete.path)
+    _, first = raised.value.get_first_failure()
+    assert "exists; use --resume to continue it" in str(first.message)
+    assert {file: file.read_bytes() for file in complete.path.rglob("*") if file.is_file()} == files
+
+
+def test_two_machines_give_the_bits_of_one(spec, complete, tmp_path):
+    """Both are this one, each with its own torchrun. The source given to the second does not exist."""
+    assignments = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+    endpoint = f"127.0.0.1:{free_port()}"
+
+    def torchrun(address, source):
+        words = [
+            "--nnodes", 2, "--nproc-per-node", 1, "--max-restarts", 0, "--local-addr", address,
+            "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint, "--rdzv-id", "test",
+            "-m", "afgrl", "fit", source, "--out", tmp_path / "run", "--device", "cpu", *assignments,
+        ]  # fmt: skip
+        return subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", *map(str, words)], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    machines = [torchrun("127.0.0.1", spec.source), torchrun("127.0.0.2", tmp_path / "none.pt")]
+    try:
+        outputs = [machine.communicate(timeout=120) for machine in machines]
+    finally:
+        for machine in machines:
+            machine.kill()
+    assert [machine.returncode for machine in machines] == [0, 0], outputs
+    assert [output.count("Saved to") for output, _ in outputs] == [1, 0]
+    assert np.array_equal(Run.open(tmp_path / "run").embedding()[1], complete.embedding()[1])
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -92,10 +92,11 @@ def _train(job: Any, out: Path | None, device: str, data_dir: str | None, *, for
         raise UserError("With torchrun, --out must name the run folder, so that restarted processes find it.")
     display, say = progress_display(quiet), silent if quiet else message
     with joined_processes(device_of(device)) as processes:
+        # A machine that was replaced may have been given --resume.
+        job, force = processes.from_first(lambda: (job, force))
         if not isinstance(job, RunSpec):
             return resume(job, processes, data_dir=data_dir, display=display)
-        restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        return fit(job, out, processes, restarted=restarted, force=force, display=display, message=say)
+        return fit(job, out, processes, force=force, display=display, message=say)
 
 
 def _raise(outcome: Path) -> None:

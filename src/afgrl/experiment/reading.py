@@ -39,6 +39,7 @@ def begin_run(
     """Called by process 0: read the source and copy it into a new run folder."""
     check_reading(spec.source, spec.read)
     if out:  # before a large source is read
+        force = force or is_own(out, processes)  # all of them ended before its dataset was complete
         Run.check_unused(out, force=force)
     dataset = spec.load()
     spec, settings = spec.resolved(dataset)
@@ -54,6 +55,8 @@ def begin_run(
     run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)
     with run.replacing():
         run.save_spec(spec)
+        if processes.agents:  # before the rest, so that restarted processes recognize what is in the folder
+            run.save_environment(processes.device, processes.agents)
         outside = run.save_dataset(dataset, with_features=with_features)
         if processes.distributed:
             run.share_features(dataset.graph.x)
@@ -85,13 +88,19 @@ def check_processes(spec: RunSpec, settings: Settings, processes: Processes) -> 
         raise UserError("Evaluation during training runs in one process; leave out --evaluate-every.")
 
 
-def has_begun(out: Path, *, replaced: bool) -> bool:
-    """Whether the run that torchrun started is in the folder; a complete one may be the run that it replaces."""
+def is_own(out: Path, processes: Processes) -> bool:
+    """Whether the torchrun that started these processes began the run in the folder, before it restarted them."""
+    if not processes.agents:
+        return False
     try:
-        run = Run.open(out)
-        return bool(run.data()) and not (replaced and run.is_complete)
+        return not processes.agents.isdisjoint(Run.open(out).environment().get("started by", []))
     except UserError:
         return False
+
+
+def has_begun(out: Path, processes: Processes) -> bool:
+    """Called by process 0: whether there is a run to continue after a restart."""
+    return is_own(out, processes) and bool(Run(out).data())
 
 
 @contextmanager

@@ -44,7 +44,6 @@ def fit(
     out: Path | None,
     device: torch.device | Processes,
     *,
-    restarted: bool = False,
     force: bool = False,
     with_features: bool = True,
     display: Display | None = None,
@@ -52,14 +51,14 @@ def fit(
 ) -> Run:
     """Train from the beginning, in a new run folder; without ``out`` under runs/.
 
-    If torchrun has ``restarted`` the processes, training continues from the last checkpoint in ``out``.
+    If torchrun has restarted the processes that began the run in ``out``, training continues from its last checkpoint.
     ``with_features=False`` leaves the features in the source. ``message`` receives the ingest report and warnings.
     """
     processes = Processes.of(device)
-    if restarted and out and processes.from_first(lambda: has_begun(out, replaced=force)):
+    if out and processes.from_first(lambda: has_begun(out, processes)):
         return resume(Run(out), processes, display=display)
     begin = lambda: begin_run(  # noqa: E731
-        spec, out, processes, force=force or restarted, with_features=with_features, message=message
+        spec, out, processes, force=force, with_features=with_features, message=message
     )
     begun = processes.from_first(begin)
     with replacing(begun.run, processes):
@@ -89,7 +88,7 @@ def train_run(
     processes, stopwatch = Processes.of(device), Stopwatch()
     device = processes.device
     if processes.writes:
-        run.save_environment(device)
+        run.save_environment(device, processes.agents)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     graph = run.shared_graph() if dataset is None else dataset.graph

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from afgrl.errors import AfgrlError, UserError, disk_error
 from afgrl.ops.collectives import Shards
 from afgrl.train.loop import LOG_EVERY
+from afgrl.train.rendezvous import join_start
 
 LONGEST_READING = timedelta(days=1)
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class Processes:
     device: torch.device
     distributed: bool = True  # whether torchrun started it; even a single one then has only rows of the graph
     waiting: dist.ProcessGroup | None = None  # for what takes long in process 0; by default that of everything else
+    agents: frozenset[str] = frozenset()  # in process 0: who started the processes; the same again after a restart
 
     @classmethod
     def of(cls, given: Processes | torch.device) -> Processes:
@@ -97,14 +99,12 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
             )
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)
-    # Restarted processes find the store of the first start, with the addresses of processes that are gone.
-    store, rank, size = next(dist.rendezvous("env://"))
-    store = dist.PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    store, rank, size, agents = join_start()
     backend, own = ("nccl", device) if device.type == "cuda" else ("gloo", None)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, device_id=own)
     # By default a process waits ten minutes (NCCL) or thirty (Gloo) for the others, but process 0 may read for longer.
     waiting = dist.new_group(backend="gloo", timeout=LONGEST_READING)
     try:
-        yield Processes(rank, size, device, waiting=waiting)
+        yield Processes(rank, size, device, waiting=waiting, agents=agents)
     finally:
         dist.destroy_process_group()

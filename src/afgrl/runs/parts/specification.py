@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -39,8 +40,10 @@ class SpecificationFiles(RunFiles):
         with reading(self.path / CONFIG):
             return tomllib.loads((self.path / CONFIG).read_text(encoding="utf-8"))
 
-    def save_environment(self, device: torch.device) -> None:
-        write_json(self.path / "environment.json", current_environment(device))
+    def save_environment(self, device: torch.device, agents: Collection[str] = ()) -> None:
+        """``agents`` of torchrun started the processes of the run; restarted, they recognize it as theirs."""
+        started = {"started by": sorted(agents)} if agents else {}
+        write_json(self.path / "environment.json", current_environment(device) | started)
 
     def environment(self) -> dict[str, Any]:
         """Device, versions and commit; empty if they were not recorded."""
