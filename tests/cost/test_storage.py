@@ -114,12 +114,13 @@ def test_commands_after_training_answer_the_same_from_files(tmp_path, in_small_f
 @pytest.mark.parametrize("method", ["svd", "ppr"])
 def test_vectors_without_training_have_the_same_bits_in_files(method, tmp_path, in_small_files, monkeypatch):
     write_planted(Planted(1200, 6000, classes=5), tmp_path / "graph")
-    vectors = []
+    vectors, sentences = [], []
     for share in (1e9, 0.0):
         monkeypatch.setattr(storage, "MEMORY_SHARE", share)
-        run = fit(RunSpec(str(tmp_path / "graph"), method, settings={"n_components": 16}), tmp_path / f"{share}", CPU)
-        vectors.append(run.embedding()[1])
+        spec = RunSpec(str(tmp_path / "graph"), method, settings={"n_components": 16})
+        vectors.append(fit(spec, tmp_path / f"{share}", CPU, message=sentences.append).embedding()[1])
     assert len(in_small_files) > 4
+    assert len([sentence for sentence in sentences if "Tables are in temporary files in" in sentence]) == 1
     assert np.array_equal(*vectors)
 
 
@@ -139,6 +140,10 @@ def test_tables_after_training_are_in_files_if_they_do_not_fit(small_graph, tmp_
     with pytest.raises(UserError, match=r"GiB of disk, and .* set AFGRL_CACHE to a folder on a larger disk"):
         folder_after_training(small_graph, 1000, CPU)
     assert folder_after_training(small_graph, 1000, torch.device("cuda")) is None
+    spec = RunSpec("demo", "svd", settings={"n_components": 1000})
+    with pytest.raises(UserError, match="on a larger disk"):
+        fit(spec, tmp_path / "run", CPU)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_is_made_only_for_tables_in_files(small_graph, tmp_path, monkeypatch):

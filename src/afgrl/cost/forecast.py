@@ -119,9 +119,14 @@ def _method_of(settings: Settings) -> type[Method]:
 def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -> str | None:
     """A sentence if training may run out of memory; raises ``UserError`` if it certainly will."""
     load = check_memory(_method_of(settings), settings, dataset.graph, device)
+    free = free_memory(device.type)
+    if isinstance(settings, TrainingFreeSettings):
+        folder = table_folder(settings, dataset.graph, device)
+        return (
+            folder and f"Tables are in temporary files in {folder}: {free / 2**30:.1f} GiB are free, too few for them."
+        )
     if load is None or not isinstance(settings, AFGRLSettings):
         return None
-    free = free_memory(device.type)
     plan = storage_plan(settings, load, free)
     needed = plan.memory_bytes
     if needed <= free and plan.folder is None:
