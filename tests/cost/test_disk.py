@@ -102,7 +102,7 @@ def test_a_disk_too_small_for_shared_features_is_refused(tables, tmp_path, monke
     needed = disk.run_disk(AFGRLMethod, spec.resolved(dataset)[1], dataset)
     monkeypatch.setattr(disk, "MAX_FEATURE_BYTES", 0)
     monkeypatch.setattr(disk, "free_disk", lambda _: needed - 1)
-    processes = SimpleNamespace(distributed=n_processes > 1, device=torch.device("cpu"))
+    processes = SimpleNamespace(distributed=n_processes > 1, device=torch.device("cpu"), agents=frozenset())
     begin = partial(
         begin_run, spec, tmp_path / "run", processes, force=False, with_features=False, message=lambda sentence: None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,40 +49,85 @@ class Lists:
         starts = np.concatenate([[0], np.cumsum(present)])[self.starts]
         return Lists(starts, order[at][present].astype(np.int32), self.full)
 
+
+@dataclass(frozen=True, eq=False)
+class ListsOnDemand:
+    """The same lists, each made when it is asked for: to sort the entries of all nodes takes several times their
+    memory."""
+
+    matrix: sp.csr_array  # [n, c]
+    frequency: np.ndarray  # [c] entries of each column
+
+    @classmethod
+    def of_matrix(cls, matrix: sp.csr_array) -> ListsOnDemand:
+        return cls(matrix, np.bincount(matrix.indices, minlength=matrix.shape[1]))
+
     def of(self, row: int) -> list[int]:
-        listed: list[int] = self.values[self.starts[row] : self.starts[row + 1]].tolist()
+        columns = self.matrix.indices[slice(*self.matrix.indptr[row : row + 2])]
+        listed: list[int] = columns[np.lexsort((columns, self.frequency[columns]))][:MAX_LISTED].tolist()
         return listed
+
+    def length(self, row: int) -> int:
+        """Of the list before it was cut."""
+        return int(self.matrix.indptr[row + 1] - self.matrix.indptr[row])
+
+
+class LinksAndWords(NamedTuple):
+    links: sp.csr_array  # [n, n] with an entry for each direction of an edge
+    words: sp.csr_array  # [n, c] with an entry where a node has a word
+    names: list[str]  # [c] the words
+
+
+def links_and_words(run: Run) -> LinksAndWords:
+    """Of all nodes: those that were added after training come after the others, as everywhere. A run whose features are
+    outside of it has no words, and its edges stay in their file."""
+    has_features = run.data().get("features_fingerprint") is None
+    dataset = run.dataset() if has_features else None
+    graph = dataset.graph if dataset else run.mapped_edges()
+    edges, n, added = graph.edge_index.numpy(), graph.n, additions(run)
+    words, names = listed_traits(dataset) if dataset is not None else (sp.csr_array((n, 0)), [])
+    if not added:
+        starts = np.searchsorted(edges[0], np.arange(n + 1, dtype=edges.dtype))  # they are sorted
+        links = sp.csr_array((np.ones(edges.shape[1], np.int8), edges[1], starts), shape=(n, n))
+        return LinksAndWords(links, words, names)
+    edges = np.concatenate([edges, _added_edges(run, added, n)], axis=1)
+    words, names = _with_added_words(words, names, added)
+    n += sum(len(addition.ids) for addition in added)
+    links = sp.csr_array((np.ones(edges.shape[1], np.int8), tuple(edges)), shape=(n, n))
+    return LinksAndWords(links, words, names)
 
 
 @dataclass(frozen=True, eq=False)
-class NodeFacts:
-    """For each node the rows it is linked to, and its words or features as positions in ``names``. Nodes that were
-    added after training come after the others, as everywhere."""
+class PageFacts:
+    """For each node of a page the nodes it is linked to, and its words or features as positions in ``names``."""
 
     edges: Lists
     words: Lists
     names: list[str]
 
     @classmethod
-    def of_run(cls, run: Run, max_entries: int | None = None, rows: np.ndarray | None = None) -> NodeFacts:
-        """Words are left out for a run whose features are outside of it. With ``rows``, only those nodes have lists,
-        and linked nodes are positions among them; the number of all linked nodes stays."""
-        has_features = run.data().get("features_fingerprint") is None
-        dataset = run.dataset() if has_features else None
-        graph = dataset.graph if dataset else run.edges()
-        edges = graph.edge_index.numpy()
-        words, names = listed_traits(dataset) if dataset is not None else (sp.csr_array((graph.n, 0)), [])
-        added, n = additions(run), graph.n
-        if added:
-            edges = np.concatenate([edges, _added_edges(run, added, n)], axis=1)
-            words, names = _with_added_words(words, names, added)
-            n += sum(len(addition.ids) for addition in added)
-        links = sp.csr_array((np.ones(edges.shape[1], np.int8), tuple(edges)), shape=(n, n))
+    def of_run(cls, run: Run, max_entries: int, rows: np.ndarray | None = None) -> PageFacts:
+        """With ``rows``, only those nodes have lists, and linked nodes are positions among them; the number of all
+        linked nodes stays."""
+        links, words, names = links_and_words(run)
         if rows is None:
-            linked, listed = (Lists.rarest_first(matrix, max_entries) for matrix in (links, words))
-            return cls(linked, listed, names)
+            return cls(Lists.rarest_first(links, max_entries), Lists.rarest_first(words, max_entries), names)
         linked = Lists.rarest_first(links, rows=rows).only(rows)
         return cls(linked, Lists.rarest_first(words, max_entries, rows), names)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFacts:
+    """The same of any node that is asked for."""
+
+    edges: ListsOnDemand
+    words: ListsOnDemand
+    names: list[str]
+
+    @classmethod
+    def of_run(cls, run: Run) -> NodeFacts:
+        links, words, names = links_and_words(run)
+        return cls(ListsOnDemand.of_matrix(links), ListsOnDemand.of_matrix(words), names)
 
 
 def _added_edges(run: Run, added: list[Addition], n_trained: int) -> np.ndarray:

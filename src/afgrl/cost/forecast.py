@@ -122,9 +122,9 @@ def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -
     free = free_memory(device.type)
     if isinstance(settings, TrainingFreeSettings):
         folder = table_folder(settings, dataset.graph, device)
-        return (
-            folder and f"Tables are in temporary files in {folder}: {free / 2**30:.1f} GiB are free, too few for them."
-        )
+        if folder is None:
+            return None
+        return f"Tables are in temporary files in {folder}: the {free / 2**30:.1f} GiB of free memory are too little."
     if load is None or not isinstance(settings, AFGRLSettings):
         return None
     plan = storage_plan(settings, load, free)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import torch
 from pyarrow import compute as pc
 from torch import Tensor
-from torch.nn import functional as F
 
 from afgrl.analysis.node_facts import NodeFacts
 from afgrl.errors import UserError
 from afgrl.explore.parameters import MAX_QUOTED
+from afgrl.ops.sparse.rows import SMALLEST
 from afgrl.report.map_nodes import node_table
 from afgrl.runs.added import all_names, all_vectors
 from afgrl.runs.folder import Run
@@ -33,8 +33,8 @@ class Nodes:
     lowercase_names: pa.Array | None  # None if the nodes have no names
     names: pa.ChunkedArray | None
     rows: dict[str, int]  # id → row
-    unit: Tensor  # [n, d] float32, rows of length 1
     vectors: np.ndarray  # [n, d] float32
+    lengths: Tensor  # [n] of the vectors
     table: pa.Table  # id, the user's columns, the cluster
     facts: NodeFacts
 
@@ -43,12 +43,13 @@ class Nodes:
         stored_ids, vectors = all_vectors(run)
         ids = [str(node_id) for node_id in stored_ids.tolist()]
         rows = {node_id: row for row, node_id in enumerate(ids)}
-        unit = F.normalize(torch.from_numpy(vectors))
+        lengths = torch.linalg.vector_norm(torch.from_numpy(vectors), dim=1).clamp(min=SMALLEST)
         stored_names = all_names(run)
         names = None if stored_names is None else stored_names[1]
         lowered_names = None if names is None else pc.utf8_lower(names).fill_null("").combine_chunks()
         lowered = pc.utf8_lower(pa.array(ids, pa.large_string()))
-        return cls(ids, lowered, lowered_names, names, rows, unit, vectors, node_table(run), NodeFacts.of_run(run))
+        table, facts = node_table(run), NodeFacts.of_run(run)
+        return cls(ids, lowered, lowered_names, names, rows, vectors, lengths, table, facts)
 
     def name_of(self, row: int) -> str | None:
         name: str | None = None if self.names is None else self.names[row].as_py()
@@ -77,7 +78,8 @@ def node_and_nearest(nodes: Nodes, node_id: str, k: int) -> dict[str, Any]:
     row = nodes.rows.get(node_id)
     if row is None:
         raise UnknownNode(f"Unknown node {node_id[:MAX_QUOTED]!r}.")
-    similarity = nodes.unit @ nodes.unit[row]
+    vectors = torch.from_numpy(nodes.vectors)
+    similarity = (vectors @ (vectors[row] / nodes.lengths[row])).div_(nodes.lengths)
     similarity[row] = -torch.inf
     found = torch.topk(similarity, min(k, len(nodes.ids) - 1))
     pairs = zip(found.indices.tolist(), found.values.tolist(), strict=True)
@@ -91,7 +93,7 @@ def node_and_nearest(nodes: Nodes, node_id: str, k: int) -> dict[str, Any]:
 def _facts_of(nodes: Nodes, row: int) -> dict[str, Any]:
     facts = nodes.facts
     return {
-        "degree": int(facts.edges.full[row]),
+        "degree": facts.edges.length(row),
         "edges": facts.edges.of(row),
         "words": [facts.names[code] for code in facts.words.of(row)],
     }

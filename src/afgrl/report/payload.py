@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from afgrl.analysis.node_facts import Lists, NodeFacts
+from afgrl.analysis.node_facts import Lists, PageFacts
 from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import Neighbors, nearest_neighbors
 from afgrl.ops.knn.blocks import nearest_in_blocks
@@ -50,7 +50,7 @@ def run_payload(run: Run, name: str, projection: str, message: Callable[[str], A
         found = _nearest(run, sample, message)
         rows = np.concatenate([sample, np.setdiff1d(found.index.numpy(), sample)])
         start = sampling.packed_start(rows, len(sample))
-    facts = NodeFacts.of_run(run, MAX_ENTRIES, None if len(rows) == n else rows)
+    facts = PageFacts.of_run(run, MAX_ENTRIES, None if len(rows) == n else rows)
     parts = {"neighbors": _packed_neighbors(found, rows), "facts": _facts(facts)}
     return page_payload(run, name, start) | parts
 
@@ -73,7 +73,7 @@ def page_payload(run: Run, name: str, nodes: Json) -> Json:
     }
 
 
-def _facts(facts: NodeFacts) -> Json:
+def _facts(facts: PageFacts) -> Json:
     return {"edges": _lists(facts.edges), "words": _lists(facts.words), "names": facts.names}
 
 

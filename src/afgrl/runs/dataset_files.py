@@ -20,8 +20,16 @@ from afgrl.data.tables.encode import table_encoder_from_json
 from afgrl.data.tables.structure import StructuralFeatures
 from afgrl.errors import UserError
 from afgrl.graph import Graph
+from afgrl.graph.mapped import MappedGraph
 from afgrl.runs.files import replace_file, save_npz, write_json, write_table
-from afgrl.runs.graph_file import feature_arrays, features_fingerprint, read_graph, write_graph
+from afgrl.runs.graph_file import (
+    check_graph,
+    feature_arrays,
+    features_fingerprint,
+    map_graph,
+    read_graph,
+    write_graph,
+)
 from afgrl.runs.readers import check, n_rows, read_arrays, read_json, read_record, read_table, reading
 from afgrl.runs.spec import RunSpec
 
@@ -95,6 +103,13 @@ def load_edges(folder: Path) -> Graph:
     stored = read_graph(folder / GRAPH, n)
     with reading(folder / GRAPH):
         return Graph(torch.ones(n, 1), stored.edge_index, directed=data["directed"], edge_weight=stored.edge_weight)
+
+
+def map_edges(folder: Path) -> MappedGraph:
+    """The same from the file of the run, after it was checked block by block."""
+    data, n = read_record(folder / DATA, **DATA_ENTRIES), n_rows(folder / NODES)
+    check_graph(folder / GRAPH, n)
+    return map_graph(folder / GRAPH, directed=bool(data["directed"]), x=torch.ones(n, 1))
 
 
 def load_labels(folder: Path) -> tuple[np.ndarray | None, Splits | None]:

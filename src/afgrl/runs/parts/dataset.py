@@ -29,6 +29,10 @@ class DatasetFiles(SpecificationFiles):
         """The graph with a constant feature instead of its own, for what needs only its edges."""
         return dataset_files.load_edges(self.path)
 
+    def mapped_edges(self) -> MappedGraph:
+        """The same graph, whose edges stay in their file and are not all in memory."""
+        return dataset_files.map_edges(self.path)
+
     def labels(self) -> tuple[np.ndarray | None, Splits | None]:
         return dataset_files.load_labels(self.path)
 
