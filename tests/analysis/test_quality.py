@@ -196,7 +196,7 @@ def test_the_verdict_names_its_measure_and_how_often_it_agreed(trained, kept, wo
     assert verdict["word"] == word
     assert verdict["sentence"].startswith(f"Verdict: {text}")
     assert verdict["sentence"].endswith(RELIABILITY)
-    assert f"right in {AGREEMENT['agreed']} and" in RELIABILITY
+    assert f"right in {AGREEMENT['agreed']} (" in RELIABILITY
 
 
 def test_the_panel_knows_which_vectors_contain_training_free_ones(saved):
