@@ -98,6 +98,10 @@ class AFGRLMethod(Method):
         return self.settings.in_batches
 
     @classmethod
+    def keeps_untrained(cls, settings: AFGRLSettings) -> bool:
+        return settings.skip != "none"
+
+    @classmethod
     def check_processes(cls, settings: Settings) -> None:
         values = settings.model_dump()
         for setting, refused, instead in (

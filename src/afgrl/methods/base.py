@@ -63,6 +63,11 @@ class Method(nn.Module, ABC):
         return self._device_marker.device
 
     @classmethod
+    def keeps_untrained(cls, settings: Any) -> bool:
+        """Whether the embedding contains vectors that need no training beside the trained ones."""
+        return False
+
+    @classmethod
     def check_processes(cls, settings: Any) -> None:
         """Raises ``UserError`` for settings that several processes cannot train with."""
 

@@ -35,6 +35,7 @@ from afgrl.experiment.model import complete_settings
 from afgrl.experiment.training import Display
 from afgrl.experiment.untrained import untrained_embeddings
 from afgrl.graph import Graph
+from afgrl.methods import method_class
 from afgrl.ops.storage import tables_in_files
 from afgrl.runs.folder import HISTORY, Run
 
@@ -108,7 +109,8 @@ def _answer(shared: Assessment, quick: bool) -> Json:
         "training": _last_statistics(run), "information": information_shares(dataset.graph), "labels": labels,
     }  # fmt: skip
     answer["links"], answer["stability"] = (None, None) if quick else _trained_parts(shared, vectors, structures)
-    return answer | {"verdict": verdict_on(vectors)}
+    keeps = method_class(run.spec().method).keeps_untrained(complete_settings(run))
+    return answer | {"verdict": verdict_on(vectors, keeps_untrained=keeps)}
 
 
 def _measured(shared: Assessment, y: np.ndarray | None) -> tuple[Json, dict[str, Structure], Json | None]:

@@ -36,7 +36,10 @@ def hide_edges(graph: Graph, share: float, generator: np.random.Generator, most:
     chosen = generator.choice(n_edges, max(1, round(share * n_edges)), replace=False)
     first = np.unique(number, return_index=True)[1]  # where each edge is stored first
     hidden = graph.edge_index.cpu().numpy()[:, first[chosen[:most]]]
-    return HiddenEdges(_without(graph, number, chosen, n_edges), hidden, _non_edges(graph, hidden.shape[1], generator))
+    negative = non_edges(graph, hidden.shape[1], generator, np.arange(graph.n))
+    if negative.shape[1] < hidden.shape[1]:
+        raise UserError("Link prediction needs pairs of nodes without an edge, but nearly all nodes are linked.")
+    return HiddenEdges(_without(graph, number, chosen, n_edges), hidden, negative)
 
 
 def sample_edges(graph: Graph, share: float, generator: np.random.Generator) -> Graph:
@@ -86,15 +89,16 @@ def _without(graph: Graph, number: np.ndarray, dropped: np.ndarray, n_edges: int
     return replace(graph, edge_index=graph.edge_index[:, kept], edge_weight=weight)
 
 
-def _non_edges(graph: Graph, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Uniform pairs of different nodes that have no edge: [2, count]; a pair may occur twice."""
+def non_edges(graph: Graph, count: int, generator: np.random.Generator, nodes: np.ndarray) -> np.ndarray:
+    """Pairs of different nodes that have no edge, both drawn uniformly from ``nodes``: [2, count], fewer if most of
+    these nodes are linked; a pair may occur twice."""
     edges = np.unique(_keys(graph, graph.edge_index.cpu().numpy()))
     found = np.empty((2, 0), dtype=np.int64)
     for _ in range(MAX_DRAWS):
-        drawn = generator.integers(0, graph.n, (2, count))
+        drawn = nodes[generator.integers(0, len(nodes), (2, count))]
         keys = _keys(graph, drawn)
         place = np.searchsorted(edges, keys).clip(max=len(edges) - 1)
         found = np.concatenate([found, drawn[:, (drawn[0] != drawn[1]) & (edges[place] != keys)]], axis=1)
         if found.shape[1] >= count:
-            return found[:, :count]
-    raise UserError("Link prediction needs pairs of nodes without an edge, but nearly all nodes are linked.")
+            break
+    return found[:, :count]
