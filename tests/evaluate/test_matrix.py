@@ -18,6 +18,7 @@ from afgrl.evaluate.matrix import (
     take_rows,
     weighted_row_sums,
 )
+from afgrl.ops import storage
 
 
 @pytest.fixture
@@ -69,6 +70,15 @@ def test_an_embedding_is_finite(value: float, layout: type) -> None:
     x[1, 1] = value
     with pytest.raises(UserError, match=r"contains 1 value\(s\) that are NaN or infinite"):
         check_inputs(layout(x), [0, 1, 2])
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_values_that_are_not_finite_are_counted_in_all_blocks(layout: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.eye(10, dtype=np.float32)
+    x[[0, 4, 9], [0, 4, 9]] = np.nan
+    monkeypatch.setattr(storage, "BLOCK_ROWS", 3)
+    with pytest.raises(UserError, match=r"contains 3 value\(s\) that are NaN or infinite"):
+        check_inputs(layout(x), np.zeros(10))
 
 
 @pytest.mark.parametrize(

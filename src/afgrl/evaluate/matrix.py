@@ -17,6 +17,7 @@ from torch import Tensor
 from afgrl.csr import csr_from_scipy, csr_to_scipy, no_csr_warnings
 from afgrl.errors import UserError
 from afgrl.ops.sparse.layout import csr_is_smaller
+from afgrl.ops.storage import row_blocks
 
 BLOCK_BYTES = 64 << 20  # memory for one block of a product
 
@@ -26,7 +27,9 @@ def check_inputs(embedding: Any, y: Any) -> tuple[Tensor, Tensor]:
     x = _as_tensor(embedding)
     if x.ndim != 2 or 0 in x.shape:
         raise UserError(f"An embedding must have the shape [nodes, width], but its shape is {tuple(x.shape)}.")
-    n_invalid = int((~torch.isfinite(x.values() if is_sparse(x) else x)).sum())
+    values = x.values() if is_sparse(x) else x
+    # In blocks of rows: isfinite takes more than twice the memory of its argument.
+    n_invalid = sum(int((~torch.isfinite(values[rows])).sum()) for rows in row_blocks(len(values), values.device))
     if n_invalid:
         raise UserError(f"The embedding contains {n_invalid} value(s) that are NaN or infinite.")
     labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
