@@ -242,7 +242,7 @@ def record_of(every: list[Case], rule: Rule = SHIPPED) -> Json:
     before = [votes(record)[0][BEFORE] for *_, record in every]
     return {
         "runs": len(every), **counts([(says(record, rule), is_true(record)) for *_, record in every]),
-        "most_common_truth": max(truths.count(value) for value in WORDS),
+        "better": truths.count(1), "most_common_truth": max(truths.count(value) for value in WORDS),
         "before": counts(list(zip(before, truths, strict=True))),
     }  # fmt: skip
 

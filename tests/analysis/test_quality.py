@@ -183,11 +183,11 @@ def test_answers_that_labels_seldom_confirm_are_not_given():
 @pytest.mark.parametrize(
     ("trained", "kept", "word", "text"),
     [
-        (0.9, True, "better than", "better than the best vectors without training, by link prediction AUC 0.900"),
-        (0.2, False, "worse than", "worse than the best vectors without training, by link prediction AUC 0.200"),
-        (0.2, True, "undecided", "undecided. The link prediction AUC 0.200 against 0.500 of raw, is lower; but these"),
-        (0.505, False, "undecided", "undecided. The difference to the best vectors without training is too small"),
-        (0.495, True, "undecided", "undecided. The difference to the best vectors without training is too small"),
+        (0.9, True, "better than", "better than the best vectors without training, by link prediction AUC (0.900"),
+        (0.2, False, "worse than", "worse than the best vectors without training, by link prediction AUC (0.200"),
+        (0.2, True, "undecided", "undecided. The best vectors without training have a higher link prediction AUC ("),
+        (0.505, False, "undecided", "undecided. The best vectors without training have about the same link prediction"),
+        (0.495, True, "undecided", "undecided. The best vectors without training have about the same link prediction"),
     ],
 )
 def test_the_verdict_names_its_measure_and_how_often_it_agreed(trained, kept, word, text):
@@ -196,7 +196,6 @@ def test_the_verdict_names_its_measure_and_how_often_it_agreed(trained, kept, wo
     assert verdict["word"] == word
     assert verdict["sentence"].startswith(f"Verdict: {text}")
     assert verdict["sentence"].endswith(RELIABILITY)
-    assert f"right in {AGREEMENT['agreed']} (" in RELIABILITY
 
 
 def test_the_panel_knows_which_vectors_contain_training_free_ones(saved):
@@ -220,18 +219,28 @@ def test_vectors_with_training_free_ones_are_not_called_worse(panel, saved, monk
     assert kept == [True]
 
 
-def test_the_verdict_is_a_hint_only_if_it_beats_a_constant_answer_with_default_settings():
-    for agreed, advice in ((9, "It is a hint"), (8, "Do not rely on it")):
-        default = AGREEMENT["default"] | {"agreed": agreed, "most_common_truth": 8}
-        assert reliability(AGREEMENT | {"default": default}).startswith(advice)
+def test_the_verdict_says_how_often_labels_agreed_with_it():
+    """Also if its rule is chosen on other runs, and with the settings that most users have."""
+    honest = {"decided": 24, "agreed": 17}
+    default = {"runs": 9, "decided": 3, "agreed": 2, "better": 8}
+    measured = {"graphs": 10, "runs": 48, "decided": 22, "agreed": 20, "leave_one_setting_out": honest}
+    sentence = reliability(measured | {"default": default})
+    for part in (
+        "On 10 graphs with labels and 48 runs", "given for 22, and labels agreed with 20 of these (17 of 24 if",
+        "given for 3 of 9 runs and labels agreed with 2;", "8 of all 9 are better",
+    ):  # fmt: skip
+        assert part in sentence
 
 
 def test_the_figures_of_the_verdict_are_those_of_the_measurement():
     answer = json.loads((RESULTS / "verdict.json").read_text())
     found = summary(answer)
     assert answer["summary"] == found
-    default = {name: found["default"][name] for name in AGREEMENT["default"]}
-    assert {name: found[name] for name in AGREEMENT} | {"default": default} == AGREEMENT
+    nested = ("default", "leave_one_setting_out")
+    for part, shipped in ((found, AGREEMENT), *((found[name], AGREEMENT[name]) for name in nested)):
+        assert {name: part[name] for name in shipped if name not in nested} == {
+            name: value for name, value in shipped.items() if name not in nested
+        }
     assert tuple(found["rule"]) == RULE
 
 
