@@ -20,7 +20,8 @@ def result(scope: Scope, records: Records) -> Result:
         *scope.missing_notes(paper.DATASETS),
         "last-epoch: no label is used to choose the epoch. In parentheses: the published value, for which the epoch "
         "was chosen with labels. OOM: out of memory in the paper.",
-        "`raw`, `hops` ([X | SX | S²X]) and `random` (an untrained encoder) are not trained.",
+        "`raw`, `hops` ([X | SX | S²X]), `svd` (their principal directions), `ppr` (the PageRank average of `svd`) and "
+        "`random` (an untrained encoder) are not trained.",
         "The rule behind `afgrl, default` was chosen from labeled scores of these same graphs, so its rows do not "
         "estimate the scores on other graphs.",
     ]

@@ -118,7 +118,7 @@ def reproduce_results(
     for name in names:
         message(f"{name}: writing")
         own = {spec: records[spec] for spec in wanted[name] if spec in records}
-        results[name] = _with_notes(RESULTS[name].result(scope, records), len(set(wanted[name])), own, quick=quick)
+        results[name] = with_notes(RESULTS[name].result(scope, records), len(set(wanted[name])), own, quick=quick)
         write(out, name, results[name], own)
     page.write(out, list(RESULTS))
     return results
@@ -130,7 +130,7 @@ def _check_names(kind: str, given: Sequence[str], possible: list[str]) -> None:
             raise unknown(kind, name, possible)
 
 
-def _with_notes(result: Result, n_wanted: int, records: Records, *, quick: bool) -> Result:
+def with_notes(result: Result, n_wanted: int, records: Records, *, quick: bool) -> Result:
     """Add which runs it is based on, and how many are missing."""
     notes = [*([QUICK_NOTE] if quick else []), *result.notes]
     if records:
@@ -148,9 +148,7 @@ def _with_notes(result: Result, n_wanted: int, records: Records, *, quick: bool)
 def write(out: Path, name: str, result: Result, records: Records) -> None:
     """Write one result as Markdown, CSV, LaTeX and pictures, and its section of the HTML page."""
     out.mkdir(parents=True, exist_ok=True)
-    text = [f"## {result.title}", "", *map(layout.markdown, result.tables)]
-    text += [f"- {note}" for note in result.notes]
-    _write_text(out / f"{name}.md", "\n".join(text) + "\n")
+    _write_text(out / f"{name}.md", result.markdown())
     for i, table in enumerate(result.tables, 1):
         stem = f"{name}-{i}" if len(result.tables) > 1 else name
         _write_text(out / f"{stem}.csv", layout.comma_separated(table))

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from afgrl.experiment.cache import Record
-from afgrl.reproduce.layout import Table
+from afgrl.reproduce.layout import Table, markdown
 from afgrl.reproduce.scope import Scope
 from afgrl.runs.spec import RunSpec
 
@@ -25,6 +25,11 @@ class Result:
     tables: Sequence[Table]
     pictures: dict[str, Callable[[], Figure]] = field(default_factory=dict)  # by file name
     notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """The title, tables and notes."""
+        lines = [f"## {self.title}", "", *map(markdown, self.tables), *(f"- {note}" for note in self.notes)]
+        return "\n".join(lines) + "\n"
 
 
 def seeds_of(records: Records, scope: Scope, dataset: str, method: str, **settings: Any) -> list[Record]:

@@ -13,7 +13,7 @@ from afgrl.reproduce.scope import Scope
 from afgrl.runs.spec import RunSpec
 
 # Methods without training first, then the paper's order.
-ORDER = ("raw", "hops", "random", *(name for name in paper.ACCURACY if name != "raw"))
+ORDER = ("raw", "hops", "svd", "ppr", "random", *(name for name in paper.ACCURACY if name != "raw"))
 
 Published = Mapping[str, Sequence[Sequence[float] | None]]  # method → for each dataset, each score
 
