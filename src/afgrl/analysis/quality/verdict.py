@@ -56,11 +56,11 @@ def reliability(measured: dict[str, Any]) -> str:
     default, honest = measured["default"], measured["leave_one_setting_out"]
     return (
         f"Do not rely on it alone. On {measured['graphs']} graphs with labels and {measured['runs']} runs, good and "
-        f"bad ones, a verdict was given for {measured['decided']}, and labels agreed with {measured['agreed']} of these "
-        f"({honest['agreed']} of {honest['decided']} if the rule is chosen on other settings than those it is tested "
-        f"on). For AFGRL's default settings, it was given for {default['decided']} of {default['runs']} runs and "
-        f"labels agreed with {default['agreed']}; by labels, {default['better']} of all {default['runs']} are better than the "
-        "best vectors without training."
+        f"bad ones, a verdict was given for {measured['decided']}, and labels agreed with {measured['agreed']} of "
+        f"these ({honest['agreed']} of {honest['decided']} if the rule is chosen on other settings than those it is "
+        f"tested on). For AFGRL's default settings, it was given for {default['decided']} of {default['runs']} runs "
+        f"and labels agreed with {default['agreed']}; by labels, {default['better']} of all {default['runs']} are "
+        "better than the best vectors without training."
     )
 
 
