@@ -78,7 +78,7 @@ MORE_CASES = {
     "grace": [{"activation": "rrelu", "temperature": 1.0}],
     "graphmae2": [{"n_remasks": 2, "momentum": 0.5, "exponent": 1.0}],
     "mvgrl": [{"diffusion": "heat"}],
-    "ns4gc": [{"n_layers": 1, "threshold": 0.0}],
+    "ns4gc": [{"n_layers": 1, "threshold": 0.0, "n_negatives": 6}],
     "node2vec": [{"p": 4.0, "q": 0.25}],
     "signa": [{"steps": 6, "batch_size": 20, "n_components": 8}, {"mask": 0.0}],
     "sgrl": [{"target_learning_rate": 1e-3, "momentum": 0.5}],

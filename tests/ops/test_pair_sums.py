@@ -45,6 +45,26 @@ def test_blocks_equal_the_whole_matrix_with_their_gradients(penalty, n, rng, mon
     assert torch.allclose(pair_sum(u, v, weight, penalty), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda penalty: type(penalty).__name__)
+@pytest.mark.parametrize("numbers", [[], [4], [12, 3, 3, 0, 9, 1]], ids=len)
+def test_some_rows_are_compared_with_all_others(penalty, numbers, rng, monkeypatch):
+    n, m = 13, len(numbers)
+    monkeypatch.setattr(pair_sums, "CPU_BLOCK_BYTES", 8 * max(1, m) * 4)  # four rows
+    u, v, weight = rows(n, 5, rng), rows(m, 5, rng), torch.rand(n, generator=rng, dtype=torch.float64)
+    numbers = torch.tensor(numbers, dtype=torch.long)
+    expected = sum(
+        (weight[i] * penalty.value(u[i] @ v[j]) for i in range(n) for j in range(m) if numbers[j] != i),
+        start=0 * u.sum() + 0 * v.sum(),
+    )
+    expected_grads = torch.autograd.grad(expected, (u, v))
+    actual = pair_sum(u, v, weight, penalty, numbers)
+    assert torch.allclose(actual, expected, rtol=1e-12)
+    for grad, expected_grad in zip(torch.autograd.grad(actual, (u, v)), expected_grads, strict=True):
+        assert torch.allclose(grad, expected_grad, rtol=1e-10, atol=1e-14)
+    monkeypatch.setenv("AFGRL_OPS", "reference")
+    assert torch.allclose(pair_sum(u, v, weight, penalty, numbers), expected, rtol=1e-12)
+
+
 def test_the_same_rows_twice_get_both_gradients(rng):
     z = rows(6, 4, rng)
     weight = torch.rand(6, generator=rng, dtype=torch.float64)
@@ -62,3 +82,5 @@ def test_equal_rows_have_a_finite_penalty_whatever_the_rounding():
 def test_other_shapes_are_refused():
     with pytest.raises(AfgrlError, match=r"not \(3, 2\), \(2, 2\), \(3,\)"):
         pair_sum(torch.ones(3, 2), torch.ones(2, 2), torch.ones(3), PENALTIES[0])
+    with pytest.raises(AfgrlError, match=r"not \(3, 2\), \(2, 2\), \(3,\), \(1,\)"):
+        pair_sum(torch.ones(3, 2), torch.ones(2, 2), torch.ones(3), PENALTIES[0], torch.tensor([1]))

@@ -1306,6 +1306,9 @@ class NS4GC(NodeEmbedder):
         Similarity above which another pair is pushed apart.
     temperature : float, default=0.1
         Width of the range around the threshold.
+    n_negatives : int | None, default=None
+        Random nodes per step that all nodes are compared with; 0: all nodes; by default 0 up to 50,000 nodes,
+        and 16,384 beyond.
     device : str, default='auto'
         Auto, cpu or cuda.
     verbose : bool, default=False
@@ -1351,6 +1354,7 @@ class NS4GC(NodeEmbedder):
         pair_weight: float = 1.0,
         threshold: float = 0.6,
         temperature: float = 0.1,
+        n_negatives: int | None = None,
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
@@ -1373,6 +1377,7 @@ class NS4GC(NodeEmbedder):
         self.pair_weight = pair_weight
         self.threshold = threshold
         self.temperature = temperature
+        self.n_negatives = n_negatives
         self.device = device
         self.verbose = verbose
 

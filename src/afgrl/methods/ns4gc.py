@@ -4,11 +4,17 @@
 With the similarities s of unit vectors across the two views, the loss is the mean of -s over the nodes, plus that over
 the edges, plus the mean of σ((s - threshold) / temperature) over all pairs that are neither.
 
+On large graphs, a step compares all nodes with some random nodes instead of all.
+
 Complexity per step, for edges e and hidden_width w: O(n·f·w + n·w·d) for the layers, O(e·(w + d)) for the messages and
-the edges, and O(n²·d) for all pairs. Memory: O(n·(f + w + d)); the n² similarities are computed in blocks.
+the edges, and O(n·m·d) for the pairs with m = n_negatives, or n if that is 0. Memory: O(n·(f + w + d)); the
+similarities are computed in blocks.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -22,9 +28,12 @@ from afgrl.nn import GCN
 from afgrl.ops.pair_sums import SoftThreshold, pair_sum
 from afgrl.ops.sparse.edges import edge_products
 
+MOST_IN_FULL, SAMPLED = 50_000, 16_384  # nodes up to which all pairs are compared, and random nodes per step beyond
+
 
 class NS4GCSettings(ViewSettings):
-    """The defaults are one setting for all graphs: the median of each of the authors' settings over their graphs."""
+    """The defaults are one setting for all graphs: the median of each of the authors' settings over their graphs. Their
+    graphs have at most 19,717 nodes and need no random nodes."""
 
     epochs: int = Field(200, ge=0, description="passes over the graph")
     hidden_width: int = Field(256, ge=1, description="width of the encoder's first layer")
@@ -38,6 +47,15 @@ class NS4GCSettings(ViewSettings):
     pair_weight: float = Field(1.0, ge=0, description="weight of all other pairs in the loss (γ)")
     threshold: float = Field(0.6, ge=-1, le=1, description="similarity above which another pair is pushed apart")
     temperature: float = Field(0.1, gt=0, description="width of the range around the threshold")
+    n_negatives: int = Field(
+        ge=0,
+        description="random nodes per step that all nodes are compared with; 0: all nodes; "
+        f"by default 0 up to {MOST_IN_FULL:,} nodes, and {SAMPLED:,} beyond",
+    )
+
+    @classmethod
+    def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {"n_negatives": SAMPLED if graph.n > MOST_IN_FULL else 0}
 
 
 class NS4GCMethod(Method):
@@ -63,11 +81,17 @@ class NS4GCMethod(Method):
         weight = weight.masked_fill(loop, 0)
         similarity = edge_products(adjacency, z1, z2)
         on_edges = -(weight * similarity).sum() / weight.sum().clamp(min=1)
-        # All pairs of two nodes, less the edges.
-        penalty = SoftThreshold(settings.threshold, settings.temperature)
-        everywhere = pair_sum(z1, z2, z1.new_ones(n), penalty)
-        n_others = max(1, n * (n - 1) - (adjacency.nnz - n))
-        others = (everywhere - penalty.value(similarity).masked_fill(loop, 0).sum()) / n_others
+        # All pairs of a node with another one that was drawn, less the edges.
+        penalty, once = SoftThreshold(settings.threshold, settings.temperature), z1.new_ones(n)
+        if settings.n_negatives:
+            drawn = torch.randint(n, (settings.n_negatives,), generator=rng, device=rng.device)
+            everywhere = pair_sum(z1, z2[drawn], once, penalty, drawn)
+            times_drawn = torch.zeros_like(once).index_add_(0, drawn, once.new_ones(len(drawn)))  # [n]
+        else:
+            everywhere, times_drawn = pair_sum(z1, z2, once, penalty), once
+        counted = times_drawn[adjacency.indices].masked_fill(loop, 0)  # [e] how often the sum has the pair of an edge
+        n_others = ((n - 1) * times_drawn.sum() - counted.sum()).clamp(min=1)
+        others = (everywhere - (counted * penalty.value(similarity)).sum()) / n_others
         return -(z1 * z2).sum() / n + settings.edge_weight * on_edges + settings.pair_weight * others
 
     def encode(self, inputs: ViewInputs) -> Tensor:

@@ -8,8 +8,11 @@ from torch import Tensor
 from afgrl.ops.pair_sums.penalties import Penalty
 
 
-def pair_sum_reference(u: Tensor, v: Tensor, weight: Tensor, penalty: Penalty) -> Tensor:
+def pair_sum_reference(
+    u: Tensor, v: Tensor, weight: Tensor, penalty: Penalty, numbers: Tensor | None = None
+) -> Tensor:
     """As ``pair_sum``: []."""
-    own = torch.eye(len(u), dtype=torch.bool, device=u.device)
-    values = penalty.value((u @ v.T).masked_fill(own, 0)).masked_fill(own, 0)  # [n, n]
+    rows = torch.arange(len(u), device=u.device)
+    own = rows[:, None] == (rows if numbers is None else numbers)
+    values = penalty.value((u @ v.T).masked_fill(own, 0)).masked_fill(own, 0)  # [n, m]
     return weight @ values.sum(1)
