@@ -47,7 +47,7 @@ def test_the_loss_and_its_gradient_equal_brute_force(small_graph, use_weights, d
 def test_large_graphs_are_compared_with_random_nodes(small_graph, monkeypatch):
     assert resolve(NS4GCSettings, graph=small_graph).n_negatives == 0
     monkeypatch.setattr(ns4gc, "MOST_IN_FULL", small_graph.n - 1)
-    assert resolve(NS4GCSettings, graph=small_graph).n_negatives == 16_384
+    assert resolve(NS4GCSettings, graph=small_graph).n_negatives == 1024
     assert resolve(NS4GCSettings, {"n_negatives": 7}, graph=small_graph).n_negatives == 7
 
 

@@ -1307,8 +1307,8 @@ class NS4GC(NodeEmbedder):
     temperature : float, default=0.1
         Width of the range around the threshold.
     n_negatives : int | None, default=None
-        Random nodes per step that all nodes are compared with; 0: all nodes; by default 0 up to 50,000 nodes,
-        and 16,384 beyond.
+        Random nodes per step that all nodes are compared with; 0: all nodes; by default 0 up to 200,000 nodes,
+        and 1,024 beyond.
     device : str, default='auto'
         Auto, cpu or cuda.
     verbose : bool, default=False

@@ -28,7 +28,7 @@ from afgrl.nn import GCN
 from afgrl.ops.pair_sums import SoftThreshold, pair_sum
 from afgrl.ops.sparse.edges import edge_products
 
-MOST_IN_FULL, SAMPLED = 50_000, 16_384  # nodes up to which all pairs are compared, and random nodes per step beyond
+MOST_IN_FULL, SAMPLED = 200_000, 1024  # nodes up to which all pairs are compared, and random nodes per step beyond
 
 
 class NS4GCSettings(ViewSettings):
