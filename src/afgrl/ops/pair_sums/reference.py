@@ -8,9 +8,7 @@ from torch import Tensor
 from afgrl.ops.pair_sums.penalties import Penalty
 
 
-def pair_sum_reference(
-    u: Tensor, v: Tensor, weight: Tensor, penalty: Penalty, numbers: Tensor | None = None
-) -> Tensor:
+def pair_sum_reference(u: Tensor, v: Tensor, weight: Tensor, penalty: Penalty, numbers: Tensor | None = None) -> Tensor:
     """As ``pair_sum``: []."""
     rows = torch.arange(len(u), device=u.device)
     own = rows[:, None] == (rows if numbers is None else numbers)
