@@ -1,5 +1,6 @@
 import csv
 import sys
+import time
 import tracemalloc
 
 import numpy as np
@@ -42,6 +43,14 @@ def test_parquet_in_row_groups(tmp_path, monkeypatch, ids):
     assert same_bits(read_parquet(tmp_path / "blocks.parquet")[1])
 
 
+def soon(condition, seconds=5):
+    """Whether the condition becomes true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
 def test_vectors_are_in_memory_once(tmp_path):
     vectors = np.ones((2 * embeddings.GROUP_ROWS, 64), dtype=np.float32)
     write_vectors(tmp_path / "v.parquet", np.arange(len(vectors)), vectors)
@@ -49,7 +58,8 @@ def test_vectors_are_in_memory_once(tmp_path):
     tracemalloc.start()
     before = pa.total_allocated_bytes()
     read_parquet(tmp_path / "v.parquet")
-    assert pa.total_allocated_bytes() - before < vectors.nbytes / 8  # no table of PyArrow stays
+    # No table of PyArrow stays. Its threads may release what they read a moment after the result is there.
+    assert soon(lambda: pa.total_allocated_bytes() - before < vectors.nbytes / 8)
     peak = tracemalloc.get_traced_memory()[1]  # of NumPy
     tracemalloc.stop()
     assert peak < 1.3 * vectors.nbytes
