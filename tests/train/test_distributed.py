@@ -24,8 +24,8 @@ from afgrl.train.loop import training_loop
 from afgrl.train.state import initial_state
 from tests.conftest import communities, weighted
 from tests.methods.cases import dense_graph, sparse_graph
-from tests.methods.short_runs import CPU, small_settings
-from tests.train.processes import run_processes
+from tests.methods.short_runs import small_settings
+from tests.train.processes import CPU, DEVICE, run_alone, run_processes
 
 SIZES = (1, 2, 4)
 SMALL = {"steps": 4, "refresh_every": 2}
@@ -48,13 +48,14 @@ CASES = {
 
 
 def shards_of(n, rank, n_processes):
-    return Processes(rank, n_processes, CPU).shards(n)
+    """Of one process that torchrun did not start if ``n_processes`` is 0."""
+    return Processes(rank, n_processes, CPU).shards(n) if n_processes else Shards(n)
 
 
 def trained(rank, n_processes, graph, settings):
-    """Losses, vectors and statistics of the last pairs; without processes if ``n_processes`` is 0."""
-    shards = shards_of(graph.n, rank, n_processes) if n_processes else None
-    state, inputs = initial_state("afgrl", small_settings("afgrl", graph, **settings), graph, CPU, shards)
+    """Losses, vectors and statistics of the last pairs."""
+    shards = shards_of(graph.n, rank, n_processes)
+    state, inputs = initial_state("afgrl", small_settings("afgrl", graph, **settings), graph, DEVICE, shards)
     losses = []
     training_loop(state, inputs, [lambda _, loss: losses.append(float(loss))])
     return losses, state.method.embed(inputs), state.method.diagnostics()
@@ -84,7 +85,7 @@ def test_the_loss_does_not_depend_on_the_number_of_processes(name):
 def test_the_loss_is_that_of_training_without_processes(name):
     """Without principal directions, whose basis is computed in another precision."""
     make_graph, settings = CASES[name]
-    expected = trained(0, 0, make_graph(), settings)
+    expected = run_alone(trained, make_graph(), settings)
     assert results(name, 2)[0][0] == pytest.approx(expected[0], abs=1e-5)
     assert results(name, 2)[0][2] == expected[2]
 
@@ -147,20 +148,17 @@ def found_in_fine_clusters(rank, n_processes, query, key, coarse):
     return clusters, found.index
 
 
-def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_processes(rng, monkeypatch):
+def test_a_search_in_fine_clusters_is_that_of_one_process_with_any_number_of_processes(rng):
     key = torch.randn(12, 16, generator=rng).repeat(25, 1) + 0.5 * torch.randn(300, 16, generator=rng)
     query = key + 0.1 * torch.randn(300, 16, generator=rng)
     coarse = Clustering(torch.arange(300) % 4, torch.randn(5, 16, generator=rng))  # the last one has no rows
-    results = [run_processes(n_processes, found_in_fine_clusters, query, key, coarse) for n_processes in SIZES]
-    for name, value in zip(("CPU_ROWS", "FINE_ROWS"), SMALL_CLUSTERS, strict=True):
-        monkeypatch.setattr(partition, name, value)
     # One process without torch.distributed finds the same clusters, and searches in them.
-    labels, centers, probes = fine_partition(key, coarse)
-    expected = nearest_in_clusters(query, key, 4, labels, centers, diagonal="drop", probes=probes).index
+    expected_clusters, expected = run_alone(found_in_fine_clusters, query, key, coarse)
+    results = [run_processes(n_processes, found_in_fine_clusters, query, key, coarse) for n_processes in SIZES]
     for parts in results:
         for clusters, _ in parts:
-            assert torch.equal(clusters.labels, labels)
-            assert torch.equal(clusters.centers, centers)
+            assert torch.equal(clusters.labels, expected_clusters.labels)
+            assert torch.equal(clusters.centers, expected_clusters.centers)
         assert torch.equal(torch.cat([found for _, found in parts]), expected)
 
 
@@ -218,13 +216,13 @@ def layouts(x, shards):
 
 
 def batch_and_sample(rank, n_processes, x, size, rows):
-    """Rows of a batch with dropout, of one process without torchrun if ``n_processes`` is 0, and some rows of all."""
-    shards, one = shards_of(x.shape[0], rank, n_processes) if n_processes else Shards(x.shape[0]), torch.eye(x.shape[1])
+    """Rows of a batch with dropout, and some rows of all."""
+    shards, one = shards_of(x.shape[0], rank, n_processes), torch.eye(x.shape[1], device=DEVICE)
     found = []
     for table in layouts(x, shards):
-        batch = table.batch(size, 0.5, torch.Generator().manual_seed(3))
+        batch = table.batch(size, 0.5, torch.Generator(DEVICE).manual_seed(3))
         dense = batch.x @ one if batch.x.shape[0] else torch.zeros(0, x.shape[1])
-        nodes = torch.arange(shards.n_own)[batch.rows] + shards.begin
+        nodes = torch.arange(shards.n_own, device=DEVICE)[batch.rows] + shards.begin
         found.append((nodes, dense, batch.n_rows, table.sample(rows) @ one))
     return found
 
@@ -234,7 +232,7 @@ def test_all_processes_draw_the_same_batch_and_dropout(size, rng):
     whole = (torch.randn(18, 6, generator=rng) * (torch.rand(18, 6, generator=rng) < 0.4)).to_sparse_csr()
     x = csr_tensor(whole.crow_indices(), whole.col_indices(), whole.values(), (18, 6))
     rows = torch.tensor([17, 2, 2, 9])
-    expected = batch_and_sample(0, 0, x, size, rows)
+    expected = run_alone(batch_and_sample, x, size, rows)
     for n_processes in SIZES:
         parts = run_processes(n_processes, batch_and_sample, x, size, rows)
         for (nodes, dense, n_rows, _), found in zip(expected, zip(*parts, strict=True), strict=True):
@@ -248,9 +246,9 @@ def test_all_processes_draw_the_same_batch_and_dropout(size, rng):
 def traffic(rank, n_processes, n_numbers):
     shards = shards_of(n_numbers, rank, n_processes)
     sent_bytes.clear()
-    shards.sum(torch.ones(n_numbers))
-    list(shards.ring(torch.ones(n_numbers)))
-    shards.gather(torch.ones(shards.n_own))
+    shards.sum(torch.ones(n_numbers, device=DEVICE))
+    list(shards.ring(torch.ones(n_numbers, device=DEVICE)))
+    shards.gather(torch.ones(shards.n_own, device=DEVICE))
     return dict(sent_bytes)
 
 
