@@ -49,8 +49,8 @@ def growth_of_prepared(rank, n_processes, folder, settings):
     return peaks[0] - before
 
 
-# In a new interpreter: memory that earlier tests freed, but that is still in the heap, would not count as growth. There,
-# glibc returns every block of 64 KiB or more when it is freed, so that the peak has the same bytes each time.
+# In a new interpreter: memory that earlier tests freed, but that is still in the heap, would not count as growth. In it,
+# glibc returns blocks of 64 KiB and more as soon as they are freed, so that the peak hardly differs between two runs.
 RETURN_FREED = {"MALLOC_MMAP_THRESHOLD_": "65536"}
 MOST_GROWTH = """
 import json, sys
