@@ -64,6 +64,25 @@ def test_inductive_is_true_if_and_only_if_another_graph_can_be_embedded(case):
             state.method.embed_graph(other)
 
 
+@contract
+def test_reads_names_what_vectors_follow_from(case):
+    graph, x = case.graph, case.graph.x.to_dense()
+    other_features = dataclasses.replace(graph, x=x.flip(1))
+    no_edges = dataclasses.replace(graph, edge_index=graph.edge_index[:, :0], edge_weight=None)
+    state, vectors = case.train()
+    reads = case.cls.reads(state.method.settings)
+    for name, other in (("features", other_features), ("edges", no_edges)):
+        if case.cls.inductive:
+            changed = not torch.equal(vectors, state.method.embed_graph(other))
+        elif name == "features":
+            changed = not torch.equal(vectors, case.train(other)[1])
+        else:
+            continue  # walks need edges
+        assert changed <= (name in reads), name
+        if case == cases_of(case.method)[1]:  # others may have no hops
+            assert changed == (name in reads), name
+
+
 def tensors(value, path=""):
     """All tensors that an object holds outside its parameters, by their path."""
     if isinstance(value, Tensor):

@@ -68,6 +68,11 @@ class Method(nn.Module, ABC):
         return False
 
     @classmethod
+    def reads(cls, settings: Any) -> frozenset[str]:
+        """From what nodes are embedded: "features", "edges" or both."""
+        return frozenset({"features", "edges"})
+
+    @classmethod
     def check_processes(cls, settings: Any) -> None:
         """Raises ``UserError`` for settings that several processes cannot train with."""
 

@@ -10,7 +10,7 @@ O(n·d²) for the correlations. Memory: O(n·(f + w + d) + d²).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -56,6 +56,10 @@ class CCASSGMethod(Method):
             gcn = GCN(widths, "relu", "none", rng, linear_output=True)
             gcn.biases[-1].requires_grad_(False)  # stays 0: the loss would subtract any other value
             self.encoder = gcn
+
+    @classmethod
+    def reads(cls, settings: Any) -> frozenset[str]:
+        return frozenset({"features"}) if settings.encoder == "mlp" else super().reads(settings)
 
     def prepare(self, graph: Graph) -> ViewInputs:
         return uniform_views(graph, self.settings)

@@ -70,6 +70,10 @@ class DeepWalkMethod(Transductive):
         self.context = nn.Parameter(torch.zeros(shape))
         self.register_buffer("cursor", torch.zeros((), dtype=torch.int64))
 
+    @classmethod
+    def reads(cls, settings: Any) -> frozenset[str]:
+        return frozenset({"edges"})
+
     def prepare(self, graph: Graph) -> Inputs:
         neighbors = walk_graph(graph)
         return Inputs(graph, neighbors, noise_distribution(neighbors.degree), graph.fingerprint)

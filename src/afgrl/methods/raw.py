@@ -5,6 +5,8 @@ Memory: O(n·f).
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from afgrl.graph import Graph
@@ -15,6 +17,10 @@ class RawMethod(TrainingFree):
     """The features X, unchanged."""
 
     name = "raw"
+
+    @classmethod
+    def reads(cls, settings: Any) -> frozenset[str]:
+        return frozenset({"features"})
 
     def prepare(self, graph: Graph) -> Tensor:
         return graph.x

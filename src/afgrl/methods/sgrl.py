@@ -35,7 +35,7 @@ class SGRLSettings(Settings):
     target_learning_rate: float = Field(1e-4, gt=0, description="learning rate of Adam for the target encoder")
     weight_decay: float = Field(0.0, ge=0, description="L2 regularization of Adam, applied to every parameter")
     n_components: int = Field(1024, ge=1, description="width of the embedding (D)")
-    n_hops: int = Field(1, ge=0, description="steps of smoothing of the vectors that are added to them (h)")
+    n_hops: int = Field(1, ge=0, description="steps of propagation of the vectors that are added to them (h)")
     momentum: float = Field(0.99, ge=0, le=1, description="EMA decay of the target encoder (τ)")
     row_sums: bool = Field(True, description="scale the features of each node to the sum 1")
 

@@ -98,6 +98,10 @@ class SIGNAMethod(Method):
         d = settings.n_components
         self.projection = MLP(d, settings.projection_width, d, nn.ELU(), rng)
 
+    @classmethod
+    def reads(cls, settings: Any) -> frozenset[str]:
+        return frozenset({"features"})  # edges only choose what is pulled together in training
+
     def prepare(self, graph: Graph) -> Inputs:
         adjacency = gcn_adjacency(graph)
         weight = adjacency.explicit_values

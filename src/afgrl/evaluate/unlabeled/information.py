@@ -1,4 +1,4 @@
-"""What the vector of each node can be based on: its own features, its neighbors, both, or nothing."""
+"""What the vector of each node is based on: its own features, its neighbors, both, or nothing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from afgrl.evaluate.matrix import is_sparse
 from afgrl.graph import Graph
 
 
-def information_shares(graph: Graph) -> dict[str, float]:
-    """Shares of the nodes by what is known about them: ``both``, ``features`` (no edges), ``neighbors`` (all features
-    are 0) or ``nothing`` (neither, so that all such nodes have the same vector)."""
+def information_shares(graph: Graph, reads: frozenset[str] = frozenset({"features", "edges"})) -> dict[str, float]:
+    """Shares of the nodes by what decides their vectors: ``both``, ``features`` (no edges), ``neighbors`` (all features
+    are 0) or ``nothing`` (neither, so that all such nodes have the same vector). ``reads``: what the method embeds
+    from (``Method.reads``)."""
     linked = torch.zeros(graph.n, dtype=torch.bool).index_fill_(0, graph.edge_index.flatten().cpu(), True)
     if is_sparse(graph.x):
         described = torch.from_numpy(abs(csr_to_scipy(graph.x)).sum(1) > 0)
     else:
         described = (graph.x != 0).any(1).cpu()
+    described &= "features" in reads
+    linked &= "edges" in reads
     kinds = {
         "both": described & linked,
         "features": described & ~linked,
