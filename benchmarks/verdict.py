@@ -2,6 +2,7 @@
 
 AFGRL_DATA=DIR python -m benchmarks.verdict --device cpu          # → results/verdict.json, verdict.md
 python -m benchmarks.verdict --graphs cora citeseer --device cpu  # a part of it; what the file has is not repeated
+python -m benchmarks.verdict --links                              # the same runs again, for link prediction only
 python -m benchmarks.verdict --table                              # only the tables, from the JSON file
 
 Each graph is trained without 5 % of its edges with each setting of SETTINGS. By each measure without labels, and by
@@ -37,7 +38,7 @@ from afgrl.analysis.quality.measures import (
 )
 from afgrl.analysis.quality.retraining import HIDDEN_SHARE, SCORED_EDGES
 from afgrl.analysis.quality.verdict import (
-    BASELINES,
+    COMPARED,
     CRITERIA,
     LABEL_CRITERIA,
     RULE,
@@ -46,6 +47,7 @@ from afgrl.analysis.quality.verdict import (
     WORDS,
     Criterion,
     decide,
+    is_collapsed,
     majority,
     vote_of,
 )
@@ -53,7 +55,7 @@ from afgrl.data import Dataset
 from afgrl.data.splits import Splits
 from afgrl.evaluate import cluster_scores, logistic_probe, select_labeled, similarity_scores
 from afgrl.evaluate.matrix import select_rows
-from afgrl.evaluate.unlabeled.links import hide_edges, link_auc
+from afgrl.evaluate.unlabeled.links import LinkScores, auc_difference_error, hide_edges, link_scores
 from afgrl.experiment.untrained import untrained_embeddings
 from afgrl.methods import method_class
 from afgrl.reproduce.layout import Column, Entry, Table, markdown
@@ -114,9 +116,12 @@ Case = tuple[str, str, Json]  # graph, setting, record
 
 
 class Measured:
-    """One graph without some edges: its vectors without training, measured once, and each setting beside them."""
+    """One graph without some edges: its vectors without training, measured once, and each setting beside them.
 
-    def __init__(self, name: str, device: torch.device) -> None:
+    Of what a file ``known`` has, only link prediction is measured again.
+    """
+
+    def __init__(self, name: str, device: torch.device, known: Json) -> None:
         self.name, self.device = name, device
         source = dataset(name)
         assert source.y is not None
@@ -129,8 +134,14 @@ class Measured:
         self.graph = self.hidden.graph
         self.features = select_rows(source.graph.x, sampled_rows(source.graph.n, NEIGHBOR_ROWS))
         found = dict(untrained_embeddings(RunSpec(name, "raw"), Dataset(name, self.graph), device))
-        self.k = max(2, cluster_vectors(found["svd"].cpu().numpy()).k)
-        self.untrained = {name: self.measure(found.pop(name)) for name in BASELINES if name in found}
+        self.known, of_any = known, next(iter(known.values()), None)
+        self.k = of_any["n_clusters"] if of_any else max(2, cluster_vectors(found["svd"].cpu().numpy()).k)
+        self.scores: dict[str, LinkScores] = {}
+        self.untrained = {
+            name: self.measure(name, found.pop(name), of_any and of_any["vectors"][name])
+            for name in COMPARED
+            if name in found
+        }
 
     def trained(self, setting: str) -> tuple[Tensor, bool]:
         """The vectors, and whether they contain training-free ones."""
@@ -141,14 +152,17 @@ class Measured:
             training_loop(state, inputs)
         return state.method.embed(inputs), method_class(method).keeps_untrained(settings)
 
-    def measure(self, vectors: Tensor) -> dict[str, Any]:
+    def measure(self, name: str, vectors: Tensor, known: Json | None) -> Json:
         """The measures and the scores of vectors."""
+        self.scores[name] = link_scores(vectors, self.hidden.positive, self.hidden.negative)
+        return (known or self.measures(vectors)) | {"link_auc": self.scores[name].auc}
+
+    def measures(self, vectors: Tensor) -> Json:
         structure, rows = Structure.of(vectors, self.k), select_rows(vectors, self.rows)
         clusters = cluster_scores(rows, self.y, torch.Generator(rows.device).manual_seed(0), n_fits=N_FITS)
         return {
             **vector_measures(vectors, structure), **cluster_measures(structure.clusters, self.graph),
-            "link_auc": link_auc(vectors, self.hidden.positive, self.hidden.negative),
-            "matched_auc": link_auc(vectors, self.hidden.positive, self.matched),
+            "matched_auc": link_scores(vectors, self.hidden.positive, self.matched).auc,
             "feature_agreement": feature_agreement(self.features, structure.neighbors),
             "accuracy": float(np.mean(logistic_probe(rows, self.y, self.splits, STRENGTHS))),
             "nmi": float(np.mean(clusters["nmi"])), "sim@5": similarity_scores(rows, self.y)["sim@5"],
@@ -156,7 +170,11 @@ class Measured:
 
     def run(self, setting: str) -> Json:
         vectors, keeps = self.trained(setting)
-        found = {TRAINED: self.measure(vectors)} | self.untrained
+        known = self.known.get(setting)
+        found = {TRAINED: self.measure(TRAINED, vectors, known and known["vectors"][TRAINED])}
+        for name, measures in self.untrained.items():
+            error = auc_difference_error(self.scores[TRAINED], self.scores[name])
+            found[name] = measures | {"link_auc_error": error}
         return {"n_clusters": self.k, "keeps_untrained": keeps, "vectors": found}
 
 
@@ -185,7 +203,8 @@ def says(record: Json, rule: Rule) -> int | None:
         return 0
     if vote == 1 and rule.is_guarded and forgets(record):
         return None
-    return decide(vote, keeps_untrained=record["keeps_untrained"])
+    own = record["vectors"][TRAINED]
+    return decide(vote, keeps_untrained=record["keeps_untrained"], collapsed=is_collapsed(own))
 
 
 def forgets(record: Json) -> bool:
@@ -341,6 +360,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=RESULTS / "verdict.json")
     parser.add_argument("--table", action="store_true", help="run nothing; write the tables from the JSON file")
+    parser.add_argument("--links", action="store_true", help="measure link prediction again, of the runs in the file")
     given = parser.parse_args()
     answer = json.loads(given.out.read_text()) if given.out.is_file() else {"measured": {}}
     if not given.table:
@@ -349,11 +369,11 @@ def main() -> None:
         answer["environment"] = current_environment(device)
         for name in given.graphs:
             records = answer["measured"].setdefault(name, {})
-            missing = [setting for setting in given.settings if setting not in records]
-            if not missing:
+            wanted = [setting for setting in given.settings if (setting in records) == given.links]
+            if not wanted:
                 continue
-            graph = Measured(name, device)
-            for setting in missing:
+            graph = Measured(name, device, dict(records) if given.links else {})
+            for setting in wanted:
                 records[setting] = graph.run(setting)
                 given.out.write_text(json.dumps(answer) + "\n")  # after each run: what is done stays
                 print(f"{name}, {setting}: done", file=sys.stderr, flush=True)

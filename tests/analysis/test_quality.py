@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,20 +25,24 @@ from afgrl.analysis.quality.verdict import (
     vote_of,
 )
 from afgrl.analysis.quality.verdict import Criterion as Compared
+from afgrl.cli import quality_tables
 from afgrl.config import resolve
 from afgrl.data import Dataset
 from afgrl.data.splits import random_splits
 from afgrl.errors import Interrupted, UserError
-from afgrl.evaluate.unlabeled.links import link_auc
+from afgrl.evaluate.unlabeled.links import auc_difference_error, link_scores
+from afgrl.experiment.training import train_run
 from afgrl.methods import method_class
 from afgrl.report.payload import page_payload
 from afgrl.runs.folder import HISTORY, Run
+from afgrl.runs.spec import RunSpec
 from benchmarks import RESULTS
 from benchmarks.verdict import summary
 from tests.cli.test_commands import afgrl
 from tests.conftest import communities
 
 CPU = torch.device("cpu")
+SPREAD = {"effective_rank": 30.0, "mean_cosine": 0.1}  # of vectors that have not collapsed
 SMALL = {
     "steps": 4, "batch_size": 16, "n_components": 8, "predictor_width": 8, "encoder_width": 8, "n_clusters": 4,
     "device": "cpu",
@@ -46,10 +51,10 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A run of 62 nodes in three groups, of which ten nodes have labels."""
-    graph = communities()
+    """A run of 122 nodes in three groups, of which ten nodes have labels."""
+    graph = communities(size=40)
     y = np.full(graph.n, -1)
-    y[:60:6] = np.arange(0, 60, 6) // 20
+    y[:120:12] = np.arange(0, 120, 12) // 40
     dataset = Dataset("groups", graph, y, random_splits(graph.n, count=2))
     path = tmp_path_factory.mktemp("quality") / "run"
     AFGRL(**SMALL).fit(dataset).save(path)
@@ -68,13 +73,14 @@ def panel(saved):
 def test_the_panel_has_every_part_for_every_kind_of_vectors(panel, saved):
     assert panel["vectors"].keys() == {"trained", "random", "hops", "raw", "svd", "ppr"}
     names = {"effective_rank", "mean_cosine", "constant_columns", "hubness", "modularity", "conductance"}
-    for found in panel["vectors"].values():
-        assert found.keys() == names | {"cluster_entropy", "link_auc"}
+    for name, found in panel["vectors"].items():
+        links = {"link_auc"} if name == "trained" else {"link_auc", "link_auc_error"}
+        assert found.keys() == names | {"cluster_entropy"} | links
         assert all(np.isfinite(value) for value in found.values())
     assert panel["stability"]["edges"].keys() == {"trained", "random", "hops", "svd", "ppr"}
     assert panel["stability"]["seeds"].keys() == {"trained"}
     assert len(panel["stability"]["edges"]["ppr"]["clusters"]) == retraining.N_EDGE_SAMPLES
-    shares = {"both": 60 / 62, "features": 2 / 62, "neighbors": 0, "nothing": 0}
+    shares = {"both": 120 / 122, "features": 2 / 122, "neighbors": 0, "nothing": 0}
     assert panel["information"] == pytest.approx(shares, abs=1e-6)  # rounded to six digits
     assert panel["training"] == {"spread": 0.6, "rank": 3.0, "drift": 0.5, "late_drift": 0.6}
     assert Run.open(saved).quality() == panel
@@ -83,11 +89,14 @@ def test_the_panel_has_every_part_for_every_kind_of_vectors(panel, saved):
 
 def test_link_prediction_is_that_of_vectors_trained_without_the_hidden_edges(panel, saved):
     graph = Run.open(saved).dataset().graph
-    hidden = retraining.hidden_edges(graph, 0)
+    hidden = retraining.hidden_edges(graph)
     assert hidden.graph.n_edges == graph.n_edges - round(0.05 * graph.n_edges)
     vectors = torch.from_numpy(AFGRL(**SMALL | _settings(saved)).fit(hidden.graph).embedding_)
-    expected = link_auc(vectors, hidden.positive, hidden.negative)
-    assert panel["vectors"]["trained"]["link_auc"] == pytest.approx(expected, abs=1e-6)
+    trained, raw = (link_scores(rows, hidden.positive, hidden.negative) for rows in (vectors, graph.x))
+    assert panel["vectors"]["trained"]["link_auc"] == pytest.approx(trained.auc, abs=1e-6)
+    assert panel["vectors"]["raw"]["link_auc_error"] == pytest.approx(auc_difference_error(trained, raw), abs=1e-6)
+    scored = hidden.positive.shape[1]
+    assert panel["links"] == {"hidden_share": 0.05, "scored": scored, "pairs": 10 * scored}
 
 
 def _settings(saved):
@@ -128,7 +137,43 @@ def test_quick_leaves_out_what_needs_training(saved, tmp_path):
     assert "No verdict" in answer["verdict"]["sentence"]
     assert not (tmp_path / "run" / "quality").exists()
     printed = json.loads(afgrl("quality", tmp_path / "run", "--quick", "--device", "cpu", "--json").stdout)
-    assert printed == answer
+    assert printed == answer == Run.open(tmp_path / "run").quality()
+
+
+def test_quick_does_not_replace_a_complete_panel(panel, saved):
+    messages = []
+    assert assess_run(Run.open(saved), CPU, quick=True, message=messages.append)["quick"]
+    assert Run.open(saved).quality() == panel
+    assert "The complete panel in" in messages[-1]
+
+
+def test_a_graph_with_few_edges_has_stability_and_no_verdict(tmp_path):
+    run, messages = Run(tmp_path / "run"), []
+    AFGRL(**SMALL).fit(communities()).save(run.path)
+    answer = assess_run(Run.open(run.path), CPU, message=messages.append)
+    assert answer["stability"]["seeds"].keys() == {"trained"}
+    assert (answer["links"], answer["verdict"]["word"]) == (None, None)
+    assert any("Link prediction needs at least 390 edges" in text for text in messages)
+
+
+def test_all_runs_on_a_graph_are_measured_on_the_same_edges(saved):
+    graph = Run.open(saved).dataset().graph
+    for first, second in zip(retraining.with_changes(graph, 0), retraining.with_changes(graph, 5), strict=True):
+        assert first.graph.fingerprint == second.graph.fingerprint
+        assert second.seed == first.seed + 5
+
+
+def test_labels_from_which_a_method_has_learned_are_not_probed(tmp_path):
+    dataset = Dataset("groups", communities(), np.arange(62) % 3, random_splits(62, count=1))
+    spec = RunSpec("groups", "supervised_gcn", settings={"epochs": 2})
+    _, settings = spec.resolved(dataset)
+    run = Run(tmp_path / "run")
+    run.path.mkdir()
+    run.save_spec(replace(spec, settings=settings.model_dump()))
+    run.save_dataset(dataset)
+    train_run(run, spec, dataset, settings, CPU)
+    labels = assess_run(run, CPU, quick=True)["labels"]
+    assert labels == {"labeled": 62, "sentence": panel_module.LEARNED}
 
 
 def test_the_command_prints_what_python_returns(panel, saved):
@@ -169,15 +214,29 @@ def test_votes_compare_with_the_best_baseline_within_a_margin():
     assert vote_of(vectors, Compared("a", "A", 0.001))["vote"] == 1
     assert vote_of(vectors, Compared("b", "B", 0.01))["vote"] == -1
     assert vote_of(vectors, Compared("b", "B", 0.01, sign=-1)) == {
-        "trained": 0.3, "best": 0.4, "baseline": "raw", "vote": 1,
+        "trained": 0.3, "best": 0.4, "baseline": "raw", "least": 0.01, "vote": 1,
     }  # fmt: skip
+    vectors["ppr"] |= {"b_error": 0.09}
+    assert vote_of(vectors, Compared("b", "B", 0.01))["vote"] == -1  # .2 of two errors of .09
+    vectors["ppr"] |= {"b_error": 0.11}
+    assert vote_of(vectors, Compared("b", "B", 0.01))["vote"] == 0
     assert vote_of(vectors, Compared("c", "C", 0.01)) is None
     assert [majority(votes) for votes in ([1, 1, -1], [0, -1], [1, -1], [])] == [1, -1, 0, 0]
 
 
 def test_answers_that_labels_seldom_confirm_are_not_given():
-    assert [decide(vote, keeps_untrained=False) for vote in (1, 0, -1)] == [1, None, -1]
-    assert [decide(vote, keeps_untrained=True) for vote in (1, 0, -1)] == [1, None, None]
+    for kept, collapsed, answers in (
+        (False, False, [1, None, -1]), (True, False, [1, None, None]), (False, True, [None, None, None]),
+    ):  # fmt: skip
+        assert [decide(vote, keeps_untrained=kept, collapsed=collapsed) for vote in (1, 0, -1)] == answers
+
+
+@pytest.mark.parametrize(("rank", "cosine"), [(1.2, 0.5), (30.0, 0.995)])
+def test_collapsed_vectors_are_not_called_better(rank, cosine):
+    own = {"link_auc": 1.0, "effective_rank": rank, "mean_cosine": cosine}
+    verdict = verdict_on({"trained": own, "raw": {"link_auc": 0.5}}, keeps_untrained=False)
+    assert verdict["word"] == "undecided"
+    assert f"have collapsed: nearly all have the same direction (effective rank {rank:.1f}" in verdict["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +250,7 @@ def test_answers_that_labels_seldom_confirm_are_not_given():
     ],
 )
 def test_the_verdict_names_its_measure_and_how_often_it_agreed(trained, kept, word, text):
-    vectors = {"trained": dict.fromkeys(RULE, trained), "raw": dict.fromkeys(RULE, 0.5)}
+    vectors = {"trained": SPREAD | dict.fromkeys(RULE, trained), "raw": dict.fromkeys(RULE, 0.5)}
     verdict = verdict_on(vectors, keeps_untrained=kept)
     assert verdict["word"] == word
     assert verdict["sentence"].startswith(f"Verdict: {text}")
@@ -254,20 +313,21 @@ def test_the_probe_has_an_interval_and_says_whether_labels_suffice():
     # Wilson's lower bound for 60 of 60 is n / (n + z²) with z = 1.96.
     assert answer["accuracy"]["trained"]["low"] == pytest.approx(100 * 60 / (60 + 1.95996**2), abs=1e-3)
     assert answer["ranked"]
-    assert "higher than that of raw" in answer["sentence"]
+    assert "higher than that of the best others (raw features)" in answer["sentence"]
     few = np.where(np.arange(60) % 10 == 0, y, -1)
     answer = probe_few_labels({"trained": good[few >= 0], "raw": noise[few >= 0]}, few)
     assert (answer["labeled"], answer["ranked"]) == (6, False)
     assert "6 labels are too few to rank" in answer["sentence"]
 
 
-def test_labels_that_are_too_few_for_a_probe():
+def test_labels_that_are_too_few_for_a_probe(panel):
     vectors = {"trained": torch.eye(4), "raw": torch.eye(4)}
     assert probe_few_labels(vectors, None) is None
     assert probe_few_labels(vectors, np.full(4, -1)) is None
     answer = probe_few_labels(vectors, np.array([0, 0, 1, -1]))
     assert "accuracy" not in answer
     assert answer["sentence"].startswith("Too few labels for a probe")
+    assert answer["sentence"] in [str(part) for part in quality_tables.quality(panel | {"labels": answer})]
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_feature_agreement_of_similar_opposite_and_unknown_nodes():
 
 def record(link, matched, agreement, *, keeps=False, labels=0.0):
     """Trained vectors that differ from the one baseline by these values."""
-    same = {"modularity": 0.5, "conductance": 0.5, "effective_rank": 50.0, "hubness": 1.0}
+    same = {"modularity": 0.5, "conductance": 0.5, "effective_rank": 50.0, "hubness": 1.0, "mean_cosine": 0.1}
     base = same | {
         "link_auc": 0.5,
         "matched_auc": 0.5,

@@ -8,13 +8,21 @@ import pytest
 import scipy.sparse as sp
 import scipy.stats
 import torch
+from sklearn.metrics import roc_auc_score
 
 from afgrl.csr import csr_from_scipy
 from afgrl.errors import UserError
 from afgrl.evaluate.similarity import cosine_neighbors
 from afgrl.evaluate.unlabeled.geometry import collapse, effective_rank, hubness, neighbor_overlap
 from afgrl.evaluate.unlabeled.information import information_shares
-from afgrl.evaluate.unlabeled.links import hide_edges, link_auc, pair_cosines, sample_edges
+from afgrl.evaluate.unlabeled.links import (
+    LinkScores,
+    auc_difference_error,
+    hide_edges,
+    link_scores,
+    pair_cosines,
+    sample_edges,
+)
 from afgrl.evaluate.unlabeled.partition import conductances, modularity, size_entropy
 from afgrl.graph import Graph
 from afgrl.ops.sparse.rows import unit_rows
@@ -120,12 +128,13 @@ def edges_of(graph):
 
 @pytest.mark.parametrize("change", [lambda graph: graph, weighted], ids=["unweighted", "weighted"])
 def test_hidden_edges_are_gone_and_the_other_pairs_never_were_edges(change):
-    graph = change(communities())
+    graph = change(communities(size=40))
     hidden = hide_edges(graph, 0.2, np.random.default_rng(0), most=10_000)
     positive, negative = (
         {tuple(sorted(pair)) for pair in pairs.T.tolist()} for pairs in (hidden.positive, hidden.negative)
     )
-    assert len(positive) == hidden.positive.shape[1] == hidden.negative.shape[1] == round(0.2 * graph.n_edges)
+    assert len(positive) == hidden.positive.shape[1] == round(0.2 * graph.n_edges)
+    assert hidden.negative.shape[1] == 10 * len(positive)
     assert edges_of(hidden.graph) == edges_of(graph) - positive
     assert not negative & edges_of(graph)
     assert all(a != b for a, b in negative)
@@ -135,7 +144,7 @@ def test_hidden_edges_are_gone_and_the_other_pairs_never_were_edges(change):
         kept = zip(hidden.graph.edge_index.T.tolist(), hidden.graph.edge_weight.tolist(), strict=True)
         assert all(of[tuple(pair)] == w for pair, w in kept)
     few = hide_edges(graph, 0.2, np.random.default_rng(0), most=7)
-    assert few.positive.shape == few.negative.shape == (2, 7)
+    assert (few.positive.shape, few.negative.shape) == ((2, 7), (2, 70))
     assert few.graph.n_edges == hidden.graph.n_edges  # as many are hidden, only fewer are scored
 
 
@@ -147,11 +156,39 @@ def test_edge_samples():
 
 
 def test_graphs_that_are_too_small_or_complete_are_one_sentence():
-    with pytest.raises(UserError, match="at least 20 edges, but the graph has 1"):
-        hide_edges(Graph(np.eye(3), [[0], [1]]), 0.05, np.random.default_rng(0), 10)
-    complete = Graph(np.eye(9), np.stack(np.triu_indices(9, 1)))
+    path = lambda n: Graph(np.eye(n), np.stack([np.arange(n - 1), np.arange(1, n)]))  # noqa: E731
+    with pytest.raises(UserError, match="at least 390 edges, but the graph has 389"):
+        hide_edges(path(390), 0.05, np.random.default_rng(0), 10)
+    assert hide_edges(path(391), 0.05, np.random.default_rng(0), 100).positive.shape == (2, 20)
+    complete = Graph(np.eye(29), np.stack(np.triu_indices(29, 1)))
     with pytest.raises(UserError, match="nearly all nodes are linked"):
         hide_edges(complete, 0.05, np.random.default_rng(0), 10)
+
+
+def test_the_error_of_a_difference_of_aucs():
+    """By the definition of DeLong et al., and against the spread over many draws of correlated scores."""
+    draw = np.random.default_rng(0)
+
+    def scores(p, q):
+        shared = [draw.normal(size=size) + gain for size, gain in ((p, 1.0), (q, 0.0))]
+        return [LinkScores(*(draw.normal(size=len(each)) + each for each in shared)) for _ in range(2)]
+
+    first, second = scores(12, 30)
+    below, above = [], []
+    for found in (first, second):
+        wins = found.positive[:, None] > found.negative
+        below.append(wins.mean(1))
+        above.append(wins.mean(0))
+    variance = np.var(below[0] - below[1], ddof=1) / 12 + np.var(above[0] - above[1], ddof=1) / 30
+    assert auc_difference_error(first, second) == pytest.approx(variance**0.5)
+    assert auc_difference_error(first, first) == 0
+    differences, errors = [], []
+    for _ in range(400):
+        first, second = scores(60, 240)
+        differences.append(first.auc - second.auc)
+        errors.append(auc_difference_error(first, second))
+    # The spread of 400 draws has a standard error of 3.5 %.
+    assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.12)
 
 
 def test_link_auc_is_the_share_of_pairs_in_the_right_order(rng):
@@ -163,11 +200,14 @@ def test_link_auc_is_the_share_of_pairs_in_the_right_order(rng):
     above = first[:, None] - second[None]
     expected = ((above > 1e-6).sum() + 0.5 * (np.abs(above) <= 1e-6).sum()) / above.size
     # Rounding turns some ties into an order; few of 750 comparisons are affected.
-    assert link_auc(x, positive, negative) == pytest.approx(expected, abs=0.05)
+    assert link_scores(x, positive, negative).auc == pytest.approx(expected, abs=0.05)
+    ends = np.repeat([1, 0], [30, 25])
+    cosines = np.concatenate([pair_cosines(x, positive), pair_cosines(x, negative)])
+    assert link_scores(x, positive, negative).auc == pytest.approx(roc_auc_score(ends, cosines))
     assert pair_cosines(x, positive) == pytest.approx(first, abs=1e-6)
     assert pair_cosines(as_csr(x), positive) == pytest.approx(first, abs=1e-6)
-    assert link_auc(torch.eye(4), np.array([[0], [0]]), np.array([[1], [2]])) == 1
-    assert link_auc(torch.ones(4, 2), np.array([[0], [1]]), np.array([[1], [2]])) == 0.5
+    assert link_scores(torch.eye(4), np.array([[0], [0]]), np.array([[1], [2]])).auc == 1
+    assert link_scores(torch.ones(4, 2), np.array([[0], [1]]), np.array([[1], [2]])).auc == 0.5
 
 
 @pytest.mark.parametrize("layout", ["dense", "CSR"])
@@ -175,3 +215,6 @@ def test_what_is_known_about_nodes(layout):
     x = torch.tensor([[1.0, 0], [0, 2], [0, 0], [0, -3], [0, 0]])
     graph = Graph(x if layout == "dense" else as_csr(x), [[0, 1], [1, 2]])
     assert information_shares(graph) == {"both": 0.4, "features": 0.2, "neighbors": 0.2, "nothing": 0.2}
+    of_features, of_edges = (information_shares(graph, frozenset({name})) for name in ("features", "edges"))
+    assert of_features == {"both": 0, "features": 0.6, "neighbors": 0, "nothing": 0.4}
+    assert of_edges == {"both": 0, "features": 0, "neighbors": 0.6, "nothing": 0.4}

@@ -320,7 +320,8 @@ def quality_panel():
     vectors = {name: measures | {"link_auc": 0.98} for name in ("trained", "raw", "svd")}
     stable = {"neighbors": [0.9, 0.8], "clusters": [0.7, 0.5]}
     return {
-        "dataset": "letters", "method": "afgrl", "nodes": 40, "samples": {}, "vectors": vectors,
+        "dataset": "letters", "method": "afgrl", "nodes": 40, "vectors": vectors,
+        "samples": {"rank_nodes": 30, "neighbor_nodes": 40}, "links": {"scored": 25}, "clusters": {"k": 4},
         "verdict": {"sentence": "Verdict: equal to the best vectors without training."},
         "stability": {"kept_share": 0.9, "edges": {"trained": stable, "svd": stable}, "seeds": {"trained": stable}},
         "information": {"both": 0.75, "nothing": 0.25},
@@ -337,6 +338,7 @@ def test_the_quality_panel_is_shown_without_cutting_its_tables(visit, tmp_path):
     assert "Verdict: equal to the best vectors without training." in text
     assert "trained, another seed\t0.850\t0.600" in text
     assert "90.1 to 97.2" in text
+    assert "4 clusters. 25 hidden edges. The rank is that of 30 random nodes." in text
     assert "neither\t25.0 %" in text
     for table in page.locator("#quality .wide").all():
         assert table.evaluate("(element) => element.scrollWidth <= element.clientWidth + 1")

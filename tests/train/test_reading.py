@@ -49,7 +49,7 @@ def growth_of_prepared(rank, n_processes, folder, settings):
     return peaks[0] - before
 
 
-# In a new interpreter: memory that earlier tests freed, but that is still in the heap, would not count as growth. In it,
+# In a new interpreter: memory that earlier tests freed, but that is still in the heap, would not count as growth. There
 # glibc returns blocks of 64 KiB and more as soon as they are freed, so that the peak hardly differs between two runs.
 RETURN_FREED = {"MALLOC_MMAP_THRESHOLD_": "65536"}
 MOST_GROWTH = """

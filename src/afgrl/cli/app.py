@@ -32,7 +32,7 @@ INTERRUPTED = {
     "add": "No nodes were added, and the run is unchanged.",
     "search": "The run is unchanged; an index is saved only when it is complete.",
     "cluster": "No new clusters were saved; earlier ones are still there.",
-    "quality": "No panel was saved; finished training runs are in the run folder, and the same command continues.",
+    "quality": "No new panel was saved. The same command continues, and does not repeat finished training runs.",
     "compare": "Finished runs are saved; the same command continues with the others.",
     "report": "No report was written; a 2-D projection that was complete is saved in the run and is used next time.",
     "export": "No model was exported, and the run is unchanged.",

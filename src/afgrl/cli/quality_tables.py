@@ -11,8 +11,8 @@ from afgrl.cli.tables import make_table, make_title
 from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS
 
 
-def quality(answer: dict[str, Any]) -> list[Table]:
-    """The measures of all vectors, their stability, the probe if there are labels, and what nodes have."""
+def quality(answer: dict[str, Any]) -> list[Table | Text]:
+    """The measures of all vectors, their stability, the probe if there are labels, and what decides vectors."""
     parts = [_measures(answer), _stability(answer), _probe(answer), _facts(answer)]
     return [part for part in parts if part is not None]
 
@@ -35,13 +35,14 @@ def _measures(answer: dict[str, Any]) -> Table:
     samples = answer["samples"]
     notes = [f"Modularity and conductance of {answer['clusters']['k']} clusters on the edges."]
     if answer["links"]:
-        share, scored = answer["links"]["hidden_share"], answer["links"]["scored"]
-        notes.append(f"Link AUC: {share:.0%} of the edges hidden before training, {scored:,} of them scored.")
-    if answer["nodes"] > samples["rank_nodes"]:
-        text = (
-            f"rank of {samples['rank_nodes']:,}, hubness of {samples['neighbor_nodes']:,} of {answer['nodes']:,} nodes"
+        share, scored, pairs = (answer["links"][name] for name in ("hidden_share", "scored", "pairs"))
+        notes.append(
+            f"Link AUC: {share:.0%} of the edges hidden before training, {scored:,} of them scored against {pairs:,} "
+            "pairs without an edge."
         )
-        notes.append(f"Sampled: {text}.")
+    for title, name in (("rank", "rank_nodes"), ("hubness", "neighbor_nodes")):
+        if answer["nodes"] > samples[name]:
+            notes.append(f"The {title} is that of {samples[name]:,} random nodes.")
     table.caption = " ".join(notes)
     return table
 
@@ -65,10 +66,12 @@ def _stability(answer: dict[str, Any]) -> Table | None:
     return table
 
 
-def _probe(answer: dict[str, Any]) -> Table | None:
+def _probe(answer: dict[str, Any]) -> Table | Text | None:
     labels = answer["labels"]
-    if labels is None or "accuracy" not in labels:
+    if labels is None:
         return None
+    if "accuracy" not in labels:
+        return Text(labels["sentence"])
     table = make_table("vectors", right=["probe accuracy %", "95 % interval"])
     for name, found in labels["accuracy"].items():
         interval = f"{found['low']:.1f} to {found['high']:.1f}"
@@ -81,10 +84,10 @@ def _probe(answer: dict[str, Any]) -> Table | None:
 
 
 def _facts(answer: dict[str, Any]) -> Table:
-    table = make_table("nodes that have", right=["share"])
+    table = make_table("vectors decided by", right=["share of nodes"])
     titles = {
         "both": "features and neighbors", "features": "features only", "neighbors": "neighbors only",
-        "nothing": "neither: their vectors mean nothing",
+        "nothing": "neither: they mean nothing",
     }  # fmt: skip
     for kind, title in titles.items():
         if answer["information"][kind] or kind == "both":

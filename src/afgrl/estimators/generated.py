@@ -1715,7 +1715,7 @@ class SGRL(NodeEmbedder):
     n_components : int, default=1024
         Width of the embedding (D).
     n_hops : int, default=1
-        Steps of smoothing of the vectors that are added to them (h).
+        Steps of propagation of the vectors that are added to them (h).
     momentum : float, default=0.99
         EMA decay of the target encoder (τ).
     row_sums : bool, default=True

@@ -168,7 +168,8 @@ def _quality(run: Run) -> Json | None:
             "rows": rows,
             "names": BASELINES,
             "verdict": panel["verdict"]["sentence"],
-            **{name: panel[name] for name in ("stability", "labels", "information")},
+            **{name: panel[name] for name in ("stability", "labels", "information", "samples", "links", "nodes")},
+            "n_clusters": panel["clusters"]["k"],
         }
 
 

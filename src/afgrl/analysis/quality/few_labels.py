@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from torch import Tensor
 
 from afgrl.csr import csr_to_scipy
+from afgrl.evaluate.columns import BASELINES
 from afgrl.evaluate.matrix import is_sparse
 from afgrl.ops.sparse.rows import unit_rows
 
@@ -80,11 +81,12 @@ def _ranking(correct: dict[str, np.ndarray]) -> dict[str, Any]:
     different = only_first + only_best
     p_value = float(binomtest(only_first, different).pvalue) if different else 1.0
     ranked = p_value < SIGNIFICANT
+    title = f"the best others ({BASELINES.get(best, best)})"
     order = "higher than" if only_first > only_best else "lower than"
     n_labels, test = f"{len(correct[first]):,} labels", f"(McNemar's test, p = {p_value:.2g})"
     sentence = (
-        f"With {n_labels}, the accuracy is {order} that of {best} {test}."
+        f"With {n_labels}, the accuracy is {order} that of {title} {test}."
         if ranked
-        else f"{n_labels} are too few to rank the vectors against {best}, or both are equally good {test}."
+        else f"{n_labels} are too few to rank the vectors against {title}, or both are equally good {test}."
     )
     return {"best": best, "p_value": p_value, "ranked": ranked, "sentence": sentence}

@@ -30,7 +30,7 @@ from afgrl.errors import UserError
 from afgrl.evaluate.columns import BASELINES
 from afgrl.evaluate.matrix import select_rows
 from afgrl.evaluate.unlabeled.information import information_shares
-from afgrl.evaluate.unlabeled.links import FEWEST_EDGES, link_auc
+from afgrl.evaluate.unlabeled.links import auc_difference_error, link_scores
 from afgrl.experiment.model import complete_settings
 from afgrl.experiment.training import Display
 from afgrl.experiment.untrained import untrained_embeddings
@@ -42,10 +42,11 @@ from afgrl.runs.folder import HISTORY, Run
 Json = dict[str, Any]
 Say = Callable[[str], Any]
 Vectors = Iterator[tuple[str, Tensor]]  # TRAINED and the names of baselines, with [n, d]
-FEWEST_NODES = 3
+FEWEST_NODES, FEWEST_EDGES = 3, 20  # for any measure, and for those with fewer edges
 # Baselines that are not computed again: features do not depend on edges, and only training depends on the seed.
 UNCHANGED = {"edges": ("raw",), "seeds": tuple(BASELINES)}
 DIGITS = 6  # of the figures in quality.json
+LEARNED = "No probe: the method has learned from these labels, which would flatter it."
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,8 @@ def assess_run(
     run: Run, device: torch.device, *, quick: bool = False, data_dir: str | None = None,
     display: Display | None = None, message: Say = lambda sentence: None,
 ) -> Json:  # fmt: skip
-    """The quality panel of a run, saved as quality.json. ``quick`` leaves out what needs further training runs."""
+    """The quality panel of a run, saved as quality.json. ``quick`` leaves out what needs further training runs; it does
+    not replace a saved panel that has them."""
     dataset = run.dataset(data_dir)
     if dataset.graph.n < FEWEST_NODES:
         raise UserError(f"The run {str(run.path)!r} has {dataset.graph.n} node(s); the quality panel needs at least 3.")
@@ -94,23 +96,38 @@ def assess_run(
     with tables_in_files(folder_after_training(dataset.graph, run.embedding_shape[1], device)):
         shared = Assessment(run, dataset, device, _number_of_clusters(run), display, message)
         answer = _rounded(_answer(shared, quick))
-    run.save_quality(answer)
+    if quick and _has_complete_panel(run):
+        message(f"The complete panel in {str(run.quality_file)!r} was kept.")
+    else:
+        run.save_quality(answer)
     return answer
+
+
+def _has_complete_panel(run: Run) -> bool:
+    try:
+        stored = run.quality()
+    except UserError:  # damaged
+        return False
+    return stored is not None and not stored["quick"]
 
 
 def _answer(shared: Assessment, quick: bool) -> Json:
     run, dataset = shared.run, shared.dataset
+    method, settings = method_class(run.spec().method), complete_settings(run)
     saved, y = run.clusters(), run.labels()[0]
     vectors, structures, labels = _measured(shared, y)
+    if labels and method.needs_labels:
+        labels = {"labeled": labels["labeled"], "sentence": LEARNED}
     answer: Json = {
         "dataset": dataset.name, "method": run.spec().method, "seed": shared.seed, "quick": quick,
         "nodes": dataset.graph.n, "samples": _samples(dataset.graph.n), "vectors": vectors,
         "clusters": {"k": shared.n_clusters, "saved": _saved_clusters(saved, dataset.graph)},
-        "training": _last_statistics(run), "information": information_shares(dataset.graph), "labels": labels,
+        "training": _last_statistics(run), "labels": labels,
+        "information": information_shares(dataset.graph, method.reads(settings)),
     }  # fmt: skip
-    answer["links"], answer["stability"] = (None, None) if quick else _trained_parts(shared, vectors, structures)
-    keeps = method_class(run.spec().method).keeps_untrained(complete_settings(run))
-    return answer | {"verdict": verdict_on(vectors, keeps_untrained=keeps)}
+    answer["links"] = None if quick else _links(shared, vectors)
+    answer["stability"] = None if quick else _stability(shared, structures)
+    return answer | {"verdict": verdict_on(vectors, keeps_untrained=method.keeps_untrained(settings))}
 
 
 def _measured(shared: Assessment, y: np.ndarray | None) -> tuple[Json, dict[str, Structure], Json | None]:
@@ -152,16 +169,28 @@ def _last_statistics(run: Run) -> Json | None:
         return {name: float(last[name]) for name in ("spread", "rank", "drift")} | {"late_drift": late}
 
 
-def _trained_parts(shared: Assessment, vectors: Json, structures: dict[str, Structure]) -> tuple[Json, Json]:
-    """Link prediction and stability. The AUC of each kind of vectors is added to ``vectors``."""
-    hidden = hidden_edges(shared.graph, shared.seed)
-    # With other edges, hops may fit into memory where it did not before, or the reverse.
+def _links(shared: Assessment, vectors: Json) -> Json | None:
+    """Link prediction; None on a graph with too few edges or too many. The AUC of each kind of vectors is added to
+    ``vectors``, and the standard error of its difference from that of the trained ones."""
+    try:
+        hidden = hidden_edges(shared.graph)
+    except UserError as reason:
+        shared.message(f"{reason} It is left out.")
+        return None
+    scores = {}
     for name, rows in shared.vectors(without_hidden(hidden, shared.seed)):
-        if name in vectors:
-            vectors[name]["link_auc"] = link_auc(rows, hidden.positive, hidden.negative)
+        if name in vectors:  # with fewer edges, hops may fit into memory where it did not before
+            scores[name] = link_scores(rows, hidden.positive, hidden.negative)
         del rows
-    links = {"hidden_share": HIDDEN_SHARE, "scored": hidden.positive.shape[1]}
-    del hidden
+    for name, found in scores.items():
+        vectors[name]["link_auc"] = found.auc
+        if name != TRAINED:
+            vectors[name]["link_auc_error"] = auc_difference_error(scores[TRAINED], found)
+    return {"hidden_share": HIDDEN_SHARE, "scored": hidden.positive.shape[1], "pairs": hidden.negative.shape[1]}
+
+
+def _stability(shared: Assessment, structures: dict[str, Structure]) -> Json:
+    """Of neighbors and clusters, with fewer edges and with other seeds."""
     stability: Json = {"edges": {}, "seeds": {}}
     for training in with_changes(shared.graph, shared.seed):
         for name, rows in shared.vectors(training, skip=UNCHANGED[training.changes]):
@@ -170,7 +199,7 @@ def _trained_parts(shared: Assessment, vectors: Json, structures: dict[str, Stru
                 for measure, value in measured.items():
                     stability[training.changes].setdefault(name, {}).setdefault(measure, []).append(value)
             del rows
-    return links, {"kept_share": KEPT_SHARE, **stability}
+    return {"kept_share": KEPT_SHARE, **stability}
 
 
 def _silent(sentence: str) -> None:

@@ -28,6 +28,7 @@ HIDDEN_SHARE = 0.05  # of the edges, for link prediction
 SCORED_EDGES = 20_000  # hidden edges that are scored at most
 KEPT_SHARE = 0.9  # of the edges, for stability
 N_EDGE_SAMPLES, N_SEEDS = 2, 1
+SEED = 0  # of the hidden edges and the samples: all runs on a graph are measured on the same edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,8 @@ class Training:
     changes: Literal["edges", "seeds"]
 
 
-def hidden_edges(graph: Graph, seed: int) -> HiddenEdges:
-    return hide_edges(graph, HIDDEN_SHARE, np.random.default_rng([seed, 0]), SCORED_EDGES)
+def hidden_edges(graph: Graph) -> HiddenEdges:
+    return hide_edges(graph, HIDDEN_SHARE, np.random.default_rng([SEED, 0]), SCORED_EDGES)
 
 
 def without_hidden(hidden: HiddenEdges, seed: int) -> Training:
@@ -48,9 +49,9 @@ def without_hidden(hidden: HiddenEdges, seed: int) -> Training:
 
 
 def with_changes(graph: Graph, seed: int) -> Iterator[Training]:
-    """On samples of the edges, and with other seeds; one graph is in memory at a time."""
+    """On samples of the edges with the seed of the run, and with other seeds; one graph is in memory at a time."""
     for i in range(1, N_EDGE_SAMPLES + 1):
-        part = sample_edges(graph, KEPT_SHARE, np.random.default_rng([seed, i]))
+        part = sample_edges(graph, KEPT_SHARE, np.random.default_rng([SEED, i]))
         yield Training(f"edges-{i}", f"with {KEPT_SHARE:.0%} of the edges, sample {i}", part, seed, "edges")
         del part
     for i in range(1, N_SEEDS + 1):

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from afgrl.evaluate.columns import BASELINES
+
 TRAINED = "trained"  # the vectors of the run, beside the names of baselines
-BASELINES = ("raw", "hops", "svd", "ppr")  # what needs no training; the untrained encoder is shown beside them
+COMPARED = ("raw", "hops", "svd", "ppr")  # what needs no training; the untrained encoder is shown beside them
 Measures = dict[str, dict[str, Any]]  # TRAINED and baselines → measure → value
 
 
@@ -21,7 +23,7 @@ class Criterion:
 
 # Measures that compare two kinds of vectors; the sign is what is commonly taken as good.
 CRITERIA = (
-    Criterion("link_auc", "link prediction AUC", 0.01),
+    Criterion("link_auc", "link prediction AUC", 0.01),  # and twice its standard error
     Criterion("modularity", "modularity", 0.01),
     Criterion("conductance", "conductance", 0.01, -1),
     Criterion("effective_rank", "effective rank", 5.0),
@@ -34,6 +36,8 @@ LABEL_CRITERIA = (
     Criterion("sim@5", "Sim@5", 0.005),
 )
 RULE = ("link_auc",)  # the measures that decide
+N_ERRORS = 2.0  # standard errors by which a difference must exceed 0, if they are known
+COLLAPSED_RANK, COLLAPSED_COSINE = 1.5, 0.99  # an effective rank below, or a cosine to the mean above: one direction
 # What benchmarks/verdict.py measured; a test compares it with results/verdict.json.
 AGREEMENT: dict[str, Any] = {
     "graphs": 9,
@@ -45,7 +49,7 @@ AGREEMENT: dict[str, Any] = {
     # these runs labels call them worse
     "default": {"runs": 9, "decided": 2, "agreed": 2, "better": 8, "lower": 4, "lower_and_worse": 0},
 }
-NO_VERDICT = "No verdict: it needs link prediction, which --quick and graphs with few edges leave out."
+NO_VERDICT = "No verdict: it needs link prediction, which --quick and graphs with too few edges leave out."
 WORDS = {1: "better than", 0: "equal to", -1: "worse than"}
 UNDECIDED = "undecided"
 
@@ -76,27 +80,37 @@ def verdict_on(vectors: Measures, *, keeps_untrained: bool) -> dict[str, Any]:
         if vote is None:
             return {"word": None, "measures": {}, "sentence": NO_VERDICT}
         votes[criterion.measure] = vote
-    total = majority(vote["vote"] for vote in votes.values())
-    answer = decide(total, keeps_untrained=keeps_untrained)
+    total, own = majority(vote["vote"] for vote in votes.values()), vectors[TRAINED]
+    answer = decide(total, keeps_untrained=keeps_untrained, collapsed=is_collapsed(own))
     word = UNDECIDED if answer is None else WORDS[answer]
-    return {"word": word, "measures": votes, "sentence": _sentence(total, answer, votes)}
+    text = _collapse(own) if is_collapsed(own) else _comparison(total, answer, votes)
+    return {"word": word, "measures": votes, "sentence": f"Verdict: {text}. {RELIABILITY}"}
 
 
-def decide(vote: int, *, keeps_untrained: bool) -> int | None:
+def decide(vote: int, *, keeps_untrained: bool, collapsed: bool) -> int | None:
     """1 for better, -1 for worse, None for undecided: answers that labels seldom confirmed are not given
     (docs/quality.md).
 
     A difference within the margin does not say that vectors are equally good. Vectors that contain the training-free
-    ones are not called worse: a classifier can use these, whatever the cosine of the whole says.
+    ones are not called worse: a classifier can use these, whatever the cosine of the whole says. Of collapsed vectors,
+    rounding errors decide which cosine is higher.
     """
-    return None if vote == 0 or (vote == -1 and keeps_untrained) else vote
+    return None if vote == 0 or collapsed or (vote == -1 and keeps_untrained) else vote
+
+
+def is_collapsed(measures: dict[str, Any]) -> bool:
+    """Whether nearly all vectors have the same direction."""
+    return bool(measures["effective_rank"] < COLLAPSED_RANK or measures["mean_cosine"] > COLLAPSED_COSINE)
 
 
 def vote_of(vectors: Measures, criterion: Criterion) -> dict[str, Any] | None:
-    """The trained vectors against the best training-free ones in one measure; the vote is 1, 0 or -1."""
+    """The trained vectors against the best training-free ones in one measure; the vote is 1, 0 or -1.
+
+    ``vectors`` may have the standard error of each difference from the trained vectors, as MEASURE_error.
+    """
     values: dict[str, Any] = {
         name: vectors[name][criterion.measure]
-        for name in (TRAINED, *BASELINES)
+        for name in (TRAINED, *COMPARED)
         if vectors.get(name, {}).get(criterion.measure) is not None
     }
     if TRAINED not in values or len(values) < 2:
@@ -104,8 +118,10 @@ def vote_of(vectors: Measures, criterion: Criterion) -> dict[str, Any] | None:
     own = values.pop(TRAINED)
     best = max(values, key=lambda name: criterion.sign * values[name])
     gain = criterion.sign * (own - values[best])
-    vote = (gain > criterion.margin) - (gain < -criterion.margin)
-    return {"trained": own, "best": values[best], "baseline": best, "vote": vote}
+    least = max(criterion.margin, N_ERRORS * (vectors[best].get(f"{criterion.measure}_error") or 0))
+    return {
+        "trained": own, "best": values[best], "baseline": best, "least": least, "vote": (gain > least) - (gain < -least)
+    }  # fmt: skip
 
 
 def majority(votes: Iterable[int]) -> int:
@@ -114,20 +130,27 @@ def majority(votes: Iterable[int]) -> int:
     return (total > 0) - (total < 0)
 
 
-def _sentence(total: int, answer: int | None, votes: Measures) -> str:
+def _collapse(measures: dict[str, Any]) -> str:
+    return (
+        f"{UNDECIDED}. The vectors have collapsed: nearly all have the same direction (effective rank "
+        f"{measures['effective_rank']:.1f}, cosine to the mean {measures['mean_cosine']:.2f}), so they hardly tell "
+        "nodes apart"
+    )
+
+
+def _comparison(total: int, answer: int | None, votes: Measures) -> str:
     titles, default = {criterion.measure: criterion.title for criterion in CRITERIA}, AGREEMENT["default"]
     compared = " and ".join(
-        f"{titles[name]} ({vote['trained']:.3f} against {vote['best']:.3f} of {vote['baseline']})"
+        f"{titles[name]} ({vote['trained']:.3f} against {vote['best']:.3f} of {BASELINES[vote['baseline']]}; up "
+        f"to {vote['least']:.3f} does not count)"
         for name, vote in votes.items()
     )
     if answer is not None:
-        text = f"{WORDS[answer]} the best vectors without training, by {compared}"
-    elif total == 0:
-        text = f"{UNDECIDED}. The best vectors without training have about the same {compared}"
-    else:
-        text = (
-            f"{UNDECIDED}. The best vectors without training have a higher {compared}, but these vectors contain such "
-            f"vectors: of {default['lower']} runs of AFGRL's default settings of which this was true, labels called "
-            f"{default['lower_and_worse']} worse"
-        )
-    return f"Verdict: {text}. {RELIABILITY}"
+        return f"{WORDS[answer]} the best vectors without training, by {compared}"
+    if total == 0:
+        return f"{UNDECIDED}. The best vectors without training have about the same {compared}"
+    return (
+        f"{UNDECIDED}. The best vectors without training have a higher {compared}, but these vectors contain such "
+        f"vectors: of {default['lower']} runs of AFGRL's default settings of which this was true, labels called "
+        f"{default['lower_and_worse']} worse"
+    )

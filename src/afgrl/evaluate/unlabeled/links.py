@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from sklearn.metrics import roc_auc_score
+from scipy.stats import rankdata
 from torch import Tensor
 
 from afgrl.csr import csr_to_scipy
@@ -16,7 +17,8 @@ from afgrl.graph import Graph
 from afgrl.ops.sparse.rows import unit_row_table
 
 BLOCK_PAIRS = 4096  # whose vectors are in memory at once
-FEWEST_EDGES = 20
+FEWEST_HIDDEN = 20  # edges; the AUC of fewer says nothing
+PAIRS_PER_EDGE = 10  # without an edge, per hidden edge: so few edges are hidden that their own error is enough
 MAX_DRAWS = 50  # rounds of drawing pairs; a graph in which they do not suffice is nearly complete
 
 
@@ -24,19 +26,52 @@ MAX_DRAWS = 50  # rounds of drawing pairs; a graph in which they do not suffice 
 class HiddenEdges:
     graph: Graph  # without them
     positive: np.ndarray  # [2, p] ends of hidden edges
-    negative: np.ndarray  # [2, p] pairs without an edge
+    negative: np.ndarray  # [2, q] pairs without an edge
+
+
+@dataclass(frozen=True, eq=False)
+class LinkScores:
+    """How similar one kind of vectors makes the ends of hidden edges, and other pairs."""
+
+    positive: np.ndarray  # [p] cosines of hidden edges
+    negative: np.ndarray  # [q] of pairs without an edge
+
+    @property
+    def auc(self) -> float:
+        """The probability that a hidden edge has a higher cosine than a pair without an edge, ties counting half: the
+        area under the ROC curve (Hanley and McNeil 1982; for link prediction: Liben-Nowell and Kleinberg 2007)."""
+        return float(self.placements()[0].mean())
+
+    def placements(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each hidden edge the share of other pairs below it [p], and of each other pair the share of hidden edges
+        above it [q]; ties count half."""
+        p, q = len(self.positive), len(self.negative)
+        ranks = rankdata(np.concatenate([self.positive, self.negative]))
+        below = (ranks[:p] - rankdata(self.positive)) / q
+        above = 1 - (ranks[p:] - rankdata(self.negative)) / p
+        return below, above
+
+
+def auc_difference_error(first: LinkScores, second: LinkScores) -> float:
+    """The standard error of the difference of two AUCs on the same pairs (DeLong, DeLong and Clarke-Pearson 1988)."""
+    squares = 0.0
+    for one, other in zip(first.placements(), second.placements(), strict=True):
+        squares += float(np.var(one - other, ddof=1)) / len(one)
+    return squares**0.5
 
 
 def hide_edges(graph: Graph, share: float, generator: np.random.Generator, most: int) -> HiddenEdges:
-    """The graph without a random ``share`` of its edges, at most ``most`` of the hidden ones, and as many random pairs
-    of nodes that have no edge in the whole graph. Features and ids stay."""
+    """The graph without a random ``share`` of its edges, at most ``most`` of the hidden ones, and ten times as many
+    random pairs of nodes that have no edge in the whole graph. Features and ids stay."""
     number, n_edges = _edge_numbers(graph)
-    if n_edges < FEWEST_EDGES:
-        raise UserError(f"Link prediction needs at least {FEWEST_EDGES} edges, but the graph has {n_edges}.")
-    chosen = generator.choice(n_edges, max(1, round(share * n_edges)), replace=False)
+    n_hidden = round(share * n_edges)
+    if n_hidden < FEWEST_HIDDEN:
+        least = math.ceil((FEWEST_HIDDEN - 0.5) / share)
+        raise UserError(f"Link prediction needs at least {least} edges, but the graph has {n_edges}.")
+    chosen = generator.choice(n_edges, n_hidden, replace=False)
     first = np.unique(number, return_index=True)[1]  # where each edge is stored first
     hidden = graph.edge_index.cpu().numpy()[:, first[chosen[:most]]]
-    negative = non_edges(graph, hidden.shape[1], generator, np.arange(graph.n))
+    negative = non_edges(graph, PAIRS_PER_EDGE * hidden.shape[1], generator, np.arange(graph.n))
     if negative.shape[1] < hidden.shape[1]:
         raise UserError("Link prediction needs pairs of nodes without an edge, but nearly all nodes are linked.")
     return HiddenEdges(_without(graph, number, chosen, n_edges), hidden, negative)
@@ -49,11 +84,9 @@ def sample_edges(graph: Graph, share: float, generator: np.random.Generator) -> 
     return _without(graph, number, dropped, n_edges)
 
 
-def link_auc(x: Tensor, positive: np.ndarray, negative: np.ndarray) -> float:
-    """The probability that a hidden edge has a higher cosine than a pair without an edge, ties counting half: the area
-    under the ROC curve (Hanley and McNeil 1982; for link prediction: Liben-Nowell and Kleinberg 2007)."""
-    scores = np.concatenate([pair_cosines(x, pairs) for pairs in (positive, negative)])
-    return float(roc_auc_score(np.repeat([1, 0], [positive.shape[1], negative.shape[1]]), scores))
+def link_scores(x: Tensor, positive: np.ndarray, negative: np.ndarray) -> LinkScores:
+    """By vectors ``x`` [n, d], dense or CSR, of hidden edges [2, p] and of pairs without an edge [2, q]."""
+    return LinkScores(pair_cosines(x, positive), pair_cosines(x, negative))
 
 
 def pair_cosines(x: Tensor, pairs: np.ndarray) -> np.ndarray:

@@ -38,12 +38,30 @@ function fixed(value, digits) {
 function measuresTable(run) {
   const { columns, rows } = run.quality;
   const cells = (row) => [row.name, ...row.cells.map((value, index) => fixed(value, columns[index].digits))];
-  return table(
-    `Measures without labels of ${run.name}`,
-    ["vectors", ...columns.map(({ title }) => title)],
-    rows.map((row) => ({ class: row.kind, cells: cells(row) })),
-    (index) => index > 0,
+  return make(
+    "div",
+    {},
+    table(
+      `Measures without labels of ${run.name}`,
+      ["vectors", ...columns.map(({ title }) => title)],
+      rows.map((row) => ({ class: row.kind, cells: cells(row) })),
+      (index) => index > 0,
+    ),
+    make("p", { class: "note" }, sizes(run)),
   );
+}
+
+function sizes(run) {
+  const { n_clusters, links, nodes, samples } = run.quality;
+  const parts = [`${n_clusters} clusters.`];
+  if (links) parts.push(`${formatCount(links.scored)} hidden edges.`);
+  for (const [title, rows] of [
+    ["rank", samples.rank_nodes],
+    ["hubness", samples.neighbor_nodes],
+  ]) {
+    if (rows < nodes) parts.push(`The ${title} is that of ${formatCount(rows)} random nodes.`);
+  }
+  return parts.join(" ");
 }
 
 function stabilityTable(run) {
@@ -99,7 +117,7 @@ function informationTable(run) {
   return make(
     "div",
     {},
-    make("h3", {}, "What nodes have"),
-    table("What nodes have", ["nodes with", "share"], rows, (index) => index === 1),
+    make("h3", {}, "What decides a vector"),
+    table("What decides a vector", ["decided by", "share of nodes"], rows, (index) => index === 1),
   );
 }
