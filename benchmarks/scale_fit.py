@@ -103,8 +103,7 @@ def summary(costs: StageCosts) -> dict[str, Any]:
     return {
         "stages": stages,
         "seconds": round(sum(cost["seconds"] for cost in own), 2),
-        **{name: max(cost[name] for cost in own) for name in ("resident_bytes", "anonymous_bytes", "cuda_bytes")},
-        "cuda_reserved_bytes": torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0,
+        **{name: max(cost[name] for cost in own) for name in own[0] if name.endswith("bytes")},
     }
 
 

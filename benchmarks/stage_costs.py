@@ -29,6 +29,7 @@ class Cost:
     resident_bytes: int = 0  # the peak of anonymous memory and mapped files together
     anonymous_bytes: int = 0  # the peak of what the system cannot drop and read again
     cuda_bytes: int = 0  # the peak of what PyTorch allocated
+    cuda_reserved_bytes: int = 0  # the peak of what PyTorch took from the GPU, which includes freed blocks
 
 
 class StageCosts:
@@ -81,6 +82,7 @@ class StageCosts:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
             cost.cuda_bytes = max(cost.cuda_bytes, torch.cuda.max_memory_allocated())
+            cost.cuda_reserved_bytes = max(cost.cuda_reserved_bytes, torch.cuda.max_memory_reserved())
             torch.cuda.reset_peak_memory_stats()
         now = time.perf_counter()
         cost.seconds += now - self.since
