@@ -4,8 +4,8 @@ what happens after a process is killed.
 AFGRL_DATA=DIR python -m benchmarks.nccl photo cora planted-600k     # → results/nccl.json, results/nccl.md
 python -m benchmarks.nccl --table                                    # the table again
 
-NCCL refuses two processes of one machine on one GPU, so it is told that each is on another machine (NCCL_HOSTID), and
-each has its own torchrun. Messages go through sockets of the loopback interface. The processes take turns on the GPU,
+NCCL refuses two processes of one machine on one GPU, so NCCL_HOSTID makes them look like separate machines, each with
+its torchrun. Messages go through sockets of the loopback interface. The processes take turns on the GPU,
 so seconds say nothing about several GPUs and are not kept. `planted-600k` searches in clusters, whose rows the
 processes exchange by all-to-all.
 """

@@ -18,7 +18,7 @@ from afgrl.ops.sparse.rows import unit_row_table
 
 BLOCK_PAIRS = 4096  # whose vectors are in memory at once
 FEWEST_HIDDEN = 20  # edges; the AUC of fewer says nothing
-PAIRS_PER_EDGE = 10  # without an edge, per hidden edge: so few edges are hidden that their own error is enough
+PAIRS_PER_EDGE = 10  # without an edge, per hidden edge: then most of the error is that of the hidden edges
 MAX_DRAWS = 50  # rounds of drawing pairs; a graph in which they do not suffice is nearly complete
 
 
