@@ -6,10 +6,10 @@ from torch.nn import functional as F
 
 from afgrl import UserError
 from afgrl.ops.kmeans import run_kmeans
-from afgrl.ops.knn import clusters, nearest_neighbors, partition
+from afgrl.ops.knn import clusters, nearest_neighbors, partition, visitors
 from afgrl.ops.knn.clusters import in_leading_directions, nearest_in_clusters
 from afgrl.ops.knn.partition import FINE_PROBES, fine_clusters, fine_partition
-from afgrl.ops.knn.visitors import Clustering
+from afgrl.ops.knn.visitors import Clustering, compared_centers, nearest_centers
 
 
 @pytest.fixture
@@ -112,8 +112,34 @@ def test_a_fine_partition_has_no_large_clusters_even_if_most_rows_are_equal(monk
 
 
 def test_fine_clusters_are_as_many_as_a_device_compares_quickly():
-    assert [fine_clusters(n, "cpu") for n in (10**6, 10**7, 10**8)] == [977, 9766, 40_000]
+    assert [fine_clusters(n, "cpu") for n in (10**6, 10**7, 10**8)] == [977, 9766, 97_656]
     assert [fine_clusters(n, "cuda") for n in (10**6, 10**8)] == [1000, 10_000]
+
+
+def test_a_query_is_compared_with_the_centers_near_that_of_its_own_cluster(fine, monkeypatch):
+    h, t, coarse = fine
+    labels, centers, _ = fine_partition(t, coarse)
+    units = F.normalize(centers)
+    exhaustive = nearest_centers(h, units, labels, 6)
+    monkeypatch.setattr(visitors, "NEAR_CENTERS", 20)
+    assert [compared_centers(len(units), device) for device in ("cpu", "cuda")] == [20, len(units)]
+    found = nearest_centers(h, units, labels, 6)
+    assert torch.equal(found[:, 0], labels)
+    near = (units @ units.T).topk(20, dim=1).indices
+    for query, own, chosen in zip(h[:200], labels, found, strict=False):
+        others = near[own][near[own] != own]
+        expected = others[(units[others] @ query).topk(5).indices]
+        assert sorted(chosen[1:].tolist()) == sorted(expected.tolist())
+    same = (found[:, :, None] == exhaustive[:, None, :]).any(2).float().mean()
+    assert 0.6 < same < 1  # .80 with these draws
+
+
+def test_the_own_cluster_is_searched_whatever_centers_are_equal_to_its_own(monkeypatch):
+    monkeypatch.setattr(visitors, "NEAR_CENTERS", 3)
+    labels = torch.arange(8)
+    found = nearest_centers(torch.eye(2)[:1].expand(8, -1), torch.eye(2)[:1].expand(8, -1), labels, 2)
+    assert torch.equal(found[:, 0], labels)
+    assert (found[:, 1] != labels).all()
 
 
 def test_queries_in_blocks_find_the_same(blobs, monkeypatch):

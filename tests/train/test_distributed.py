@@ -13,7 +13,7 @@ from afgrl.methods import check_processes
 from afgrl.ops.collectives import Shards, sent_bytes
 from afgrl.ops.collectives.exchange import Exchange
 from afgrl.ops.kmeans import run_kmeans
-from afgrl.ops.knn import nearest_neighbors, partition
+from afgrl.ops.knn import nearest_neighbors, partition, visitors
 from afgrl.ops.knn.clusters import nearest_in_clusters
 from afgrl.ops.knn.partition import fine_partition
 from afgrl.ops.knn.visitors import Clustering
@@ -141,6 +141,7 @@ SMALL_CLUSTERS = 15, 2  # rows, and rows per center: every seventh row, so that 
 
 def found_in_fine_clusters(rank, n_processes, query, key, coarse):
     partition.CPU_ROWS, partition.FINE_ROWS = SMALL_CLUSTERS  # in this process only
+    visitors.NEAR_CENTERS = 12  # of about 20
     shards = shards_of(len(query), rank, n_processes)
     own = slice(shards.begin, shards.end)
     labels, centers, probes = clusters = fine_partition(key[own], coarse, shards)

@@ -14,7 +14,7 @@ from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.knn.partition import FINE_ITERS, FINE_PROBES, FINE_ROWS, fine_clusters
-from afgrl.ops.knn.visitors import PROBES
+from afgrl.ops.knn.visitors import PROBES, compared_centers
 from afgrl.ops.propagation import factored_nnz
 from afgrl.ops.sparse.layout import CSR_PRODUCT_COST, factored_product_is_faster
 
@@ -124,4 +124,5 @@ def _partition(settings: AFGRLSettings, load: Workload) -> int:
         return 0
     clusters = fine_clusters(load.n, load.device)
     inside = clusters // settings.n_clusters  # centers that a row is compared with, those inside its cluster of k-means
-    return 2 * (inside * (FINE_ROWS * clusters * FINE_ITERS + load.n) + clusters * load.n)
+    centers = compared_centers(clusters, load.device)
+    return 2 * (inside * (FINE_ROWS * clusters * FINE_ITERS + load.n) + centers * load.n)

@@ -12,7 +12,7 @@ from afgrl.ops.knn.exchange import exchange_neighbors
 from afgrl.ops.knn.reference import BLOCK_BYTES, Diagonal, Neighbors
 from afgrl.ops.knn.visitors import PROBES, Clustering, Groups, nearest_centers, too_few_keys
 from afgrl.ops.sparse.stable import stable_product
-from afgrl.ops.storage import filled_rows, row_blocks
+from afgrl.ops.storage import filled_rows, goes_to_file, row_blocks
 from afgrl.ops.svd import gram_matrix, leading_eigenvectors
 
 WIDTH, ROWS = 128, 16_384  # of ``in_leading_directions``: columns, and rows from which they are computed
@@ -55,6 +55,8 @@ class _Search:
         self.query, self.key, self.k, self.diagonal, self.labels = query, key, k, diagonal, labels
         self.members = Groups.of(labels, n_clusters)
         self.sizes = torch.bincount(labels, minlength=n_clusters)
+        # Keys in a file are read for each block of queries: by whole clusters, not row by row from everywhere.
+        self.grouped_keys = self._group_keys() if goes_to_file(*key.shape, key.device) else None
         self.index = torch.zeros(len(labels), k, dtype=torch.int64, device=query.device)
         self.similarity = query.new_full((len(labels), k), -torch.inf)
         # Of each node among the members of its cluster: where a query meets the key of the same node.
@@ -78,8 +80,19 @@ class _Search:
             if len(members) and len(queries):
                 self._compare(cluster, queries, members)
 
+    def _group_keys(self) -> Tensor:
+        """Unit rows of all keys in the order of their clusters."""
+        rows, (n, d) = self.members.rows, self.key.shape
+        return filled_rows(n, d, self.key.device, lambda block: F.normalize(self.key.index_select(0, rows[block])))
+
+    def _keys_of(self, cluster: int, members: Tensor) -> Tensor:
+        if self.grouped_keys is None:
+            return F.normalize(self.key.index_select(0, members))
+        end = self.members.ends[cluster]
+        return self.grouped_keys[end - len(members) : end]
+
     def _compare(self, cluster: int, queries: Tensor, members: Tensor) -> None:
-        keys, k = F.normalize(self.key.index_select(0, members)), min(self.k, len(members))
+        keys, k = self._keys_of(cluster, members), min(self.k, len(members))
         for rows in queries.split(max(1, CLUSTER_BLOCK_BYTES[keys.device.type] // (4 * len(keys)))):
             cosine = F.normalize(self.query.index_select(0, rows)) @ keys.T
             if self.diagonal != "keep":

@@ -22,10 +22,9 @@ def fine_clusters(n: int, device: str) -> int:
     """About as many clusters as ``fine_partition`` has on this type of device.
 
     On a GPU as many as rows per cluster, since it compares fast, and each cluster costs the launches of its kernels. On
-    a CPU more and smaller ones, but at most 4 √n: a query is compared with all centers.
+    a CPU more and smaller ones, of as many rows for all sizes.
     """
-    root: float = n**0.5
-    return max(1, round(root if device == "cuda" else min(n / CPU_ROWS, 4 * root)))
+    return max(1, round(n**0.5 if device == "cuda" else n / CPU_ROWS))
 
 
 def fine_partition(key: Tensor, coarse: Clustering, shards: Shards | None = None) -> Clustering:

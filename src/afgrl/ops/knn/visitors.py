@@ -11,6 +11,8 @@ from torch import Tensor
 from afgrl.ops.knn.reference import BLOCK_BYTES
 
 PROBES = 4  # clusters that a query searches
+# Centers that a query is compared with on a CPU, so that its time does not grow with the graph.
+NEAR_CENTERS = 1024
 
 
 class Clustering(NamedTuple):
@@ -56,14 +58,45 @@ def too_few_keys(nearest: Tensor, sizes: Tensor, min_keys: int) -> Tensor:
     return sizes[nearest].sum(1) < min_keys
 
 
+def compared_centers(n_centers: int, device: str) -> int:
+    """How many centers ``nearest_centers`` compares a query with, on this type of device."""
+    return min(n_centers, NEAR_CENTERS) if device == "cpu" else n_centers
+
+
+Product = Callable[[Tensor, Tensor], Tensor]
+
+
+def _plain_product(left: Tensor, right: Tensor) -> Tensor:
+    return left @ right.T
+
+
 def nearest_centers(
-    query: Tensor, centers: Tensor, labels: Tensor, probes: int,
-    product: Callable[[Tensor, Tensor], Tensor] = lambda rows, centers: rows @ centers.T,
-) -> Tensor:  # fmt: skip
-    """The own cluster of each query and those with the nearest centers: [n, probes]."""
+    query: Tensor, centers: Tensor, labels: Tensor, probes: int, product: Product = _plain_product
+) -> Tensor:
+    """The own cluster of each query and those with the nearest centers: [n, probes].
+
+    On a CPU the other clusters are chosen among the ``NEAR_CENTERS`` nearest to the center of the own one.
+    """
+    probes = min(probes, len(centers))
+    if compared_centers(len(centers), query.device.type) < len(centers):
+        return _nearest_of_near(query, centers, labels, probes, product)
     size = max(1, BLOCK_BYTES[query.device.type] // (4 * len(centers)))
     found = []
     for rows, own in zip(query.split(size), labels.split(size), strict=True):
         cosine = product(rows, centers).scatter_(1, own.unsqueeze(1), torch.inf)
-        found.append(cosine.topk(min(probes, len(centers)), dim=1).indices)
+        found.append(cosine.topk(probes, dim=1).indices)
     return torch.cat(found)
+
+
+def _nearest_of_near(query: Tensor, centers: Tensor, labels: Tensor, probes: int, product: Product) -> Tensor:
+    groups = Groups.of(labels, len(centers))
+    found = labels.new_empty(len(query), probes)
+    for numbers in torch.arange(len(centers)).split(NEAR_CENTERS):
+        cosine = product(centers[numbers], centers).scatter_(1, numbers.unsqueeze(1), torch.inf)
+        for number, near in zip(numbers.tolist(), cosine.topk(NEAR_CENTERS, dim=1).indices, strict=True):
+            rows = groups.members(number)
+            if len(rows):
+                cosine = product(query.index_select(0, rows), centers.index_select(0, near))
+                cosine[:, 0] = torch.inf  # the own cluster
+                found.index_copy_(0, rows, near[cosine.topk(probes, dim=1).indices])
+    return found
