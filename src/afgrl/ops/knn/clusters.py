@@ -56,7 +56,7 @@ class _Search:
         self.members = Groups.of(labels, n_clusters)
         self.sizes = torch.bincount(labels, minlength=n_clusters)
         # Keys in a file are read for each block of queries: by whole clusters, not row by row from everywhere.
-        self.grouped_keys = self._group_keys() if goes_to_file(*key.shape, key.device) else None
+        self.grouped_keys = self._group_keys() if goes_to_file(len(key), key.shape[1], key.device) else None
         self.index = torch.zeros(len(labels), k, dtype=torch.int64, device=query.device)
         self.similarity = query.new_full((len(labels), k), -torch.inf)
         # Of each node among the members of its cluster: where a query meets the key of the same node.
@@ -82,8 +82,10 @@ class _Search:
 
     def _group_keys(self) -> Tensor:
         """Unit rows of all keys in the order of their clusters."""
-        rows, (n, d) = self.members.rows, self.key.shape
-        return filled_rows(n, d, self.key.device, lambda block: F.normalize(self.key.index_select(0, rows[block])))
+        key, rows = self.key, self.members.rows
+        return filled_rows(
+            len(key), key.shape[1], key.device, lambda block: F.normalize(key.index_select(0, rows[block]))
+        )
 
     def _keys_of(self, cluster: int, members: Tensor) -> Tensor:
         if self.grouped_keys is None:
