@@ -356,8 +356,22 @@ def test_methods_are_trained_and_compared_in_one_table_and_page(tables, tmp_path
     assert (tmp_path / "runs" / "raw" / "comparison.html").is_file()
     rows = compare_methods(tables, ["raw", "svd"], tmp_path / "runs", device="cpu")
     assert rows == found["runs"]
-    with pytest.raises(UserError, match="has another source or other settings"):
-        compare_methods(tables, ["svd"], tmp_path / "runs", settings={"n_components": 3}, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"settings": {"n_components": 3}}),
+        ({"settings": {"n_components": 3}}, {}),  # what is not given is the default, not what the run has
+        ({"settings": {"seed": 1}}, {}),
+        ({}, {"columns": ("f0=ignore",)}),
+    ],
+)
+def test_a_run_with_other_settings_is_not_used(first, second, tables, tmp_path):
+    rows = compare_methods(tables, ["svd"], tmp_path / "runs", device="cpu", **first)
+    with pytest.raises(UserError, match="other options for reading it or other settings"):
+        compare_methods(tables, ["svd"], tmp_path / "runs", device="cpu", **second)
+    assert compare_methods(tables, ["svd"], tmp_path / "runs", device="cpu", **first) == rows
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from afgrl.errors import UserError
+from afgrl.experiment.model import complete_settings
 from afgrl.experiment.training import Display, fit, resume
 from afgrl.methods import method_class
 from afgrl.runs.folder import Run
@@ -19,8 +20,8 @@ def fit_each(
     specs: Sequence[RunSpec], folder: Path, device: torch.device, *, force: bool = False,
     display: Display | None = None, message: Callable[[str], Any] = lambda sentence: None,
 ) -> list[Run]:  # fmt: skip
-    """A run of each spec in ``folder/METHOD``. Existing runs are used, and unfinished ones continued;
-    ``force`` trains all of them again."""
+    """A run of each spec in ``folder/METHOD``. Existing runs with the same settings are used, and unfinished ones
+    continued; ``force`` trains all of them again."""
     methods = [spec.method for spec in specs]
     if len(set(methods)) < len(methods):
         raise UserError(f"Each method can be given once, not {', '.join(methods)}.")
@@ -45,12 +46,14 @@ def _fitted(
 
 
 def _check_same(spec: RunSpec, run: Run) -> None:
-    """That a run is what the spec asks for. Its settings are complete, and those of the spec are given as text."""
+    """That a run is what the spec asks for: what the spec leaves open has its default for the graph of the run."""
     found = run.spec()
-    same = (found.source, found.method, found.recipe) == (spec.source, spec.method, spec.recipe)
-    complete = {name: str(value) for name, value in found.settings.items()}
-    if not same or any(complete.get(name) != str(value) for name, value in spec.settings.items()):
+    same = all(getattr(found, name) == getattr(spec, name) for name in ("source", "method", "recipe", "read"))
+    if same:
+        dataset = run.dataset(spec.data_dir) if run.data() else spec.load()  # killed before its dataset was saved
+        same = spec.resolved(dataset)[1] == complete_settings(run)
+    if not same:
         raise UserError(
-            f"The run {str(run.path)!r} has another source or other settings; use --force to train it again, or "
-            "another --out."
+            f"The run {str(run.path)!r} has another source, other options for reading it or other settings; use "
+            "--force to train it again, or another --out."
         )

@@ -43,8 +43,8 @@ def compare_methods(
     message: Callable[[str], Any] = lambda sentence: None, **read: Unpack[ReadKeywords],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Train several methods on a source with the same rules for settings, each in the folder ``out/METHOD``, and
-    compare them as `afgrl compare SOURCE --methods` does. Existing runs are used. ``read`` are the
-    options about files of ``load``."""
+    compare them as `afgrl compare SOURCE --methods` does. Existing runs with the same settings are used. ``read`` are
+    the options about files of ``load``."""
     options = with_keywords(ReadOptions(), read)
     specs = [
         RunSpec(absolute_source(str(source)), method, recipe, settings or {}, data_dir, read=options)
