@@ -358,6 +358,15 @@ def test_methods_are_trained_and_compared_in_one_table_and_page(tables, tmp_path
     assert rows == found["runs"]
 
 
+@pytest.mark.parametrize("others", [["one"], ["two"]])
+def test_a_comparison_names_the_graphs_if_there_are_several(others):
+    rows = [{"name": graph, "dataset": graph, "n_clusters": 3, "modularity": 0.5} for graph in ["one", *others]]
+    (table,) = quality_tables.comparison(rows)
+    several = others == ["two"]
+    assert ("graph" in [column.header for column in table.columns]) == several
+    assert ("only runs on the same graph" in table.caption) == several
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -101,15 +101,20 @@ def _facts(answer: dict[str, Any]) -> Table:
 
 
 def comparison(rows: list[dict[str, Any]]) -> list[Table]:
-    """Runs side by side: scores if they have labels, and the measures without labels."""
+    """Runs side by side: scores if they have labels, and the measures without labels. If there are several graphs,
+    that of each run, too."""
+    several_graphs = len({row["dataset"] for row in rows}) > 1
     scores = [(f"{task} {name}", title, 2 if name == "accuracy" else 4) for task, name, title in COLUMNS]
     found = []
     for columns in (scores, QUALITY_COLUMNS):
         known = [column for column in columns if any(column[0] in row for row in rows)]
         if known:
-            table = make_table("run", right=[title for _, title, _ in known])
+            table = make_table("run", *(["graph"] if several_graphs else []), right=[title for _, title, _ in known])
             for row in rows:
-                table.add_row(Text(row["name"]), *(_cell(row.get(name), digits) for name, _, digits in known))
+                names = [Text(row["name"]), *([Text(row["dataset"])] if several_graphs else [])]
+                table.add_row(*names, *(_cell(row.get(name), digits) for name, _, digits in known))
             found.append(table)
-    found[-1].caption = f"Without labels; modularity and conductance of {rows[0]['n_clusters']} clusters on the edges."
+    caption = f"Without labels; modularity and conductance of {rows[0]['n_clusters']} clusters on the edges."
+    warning = " Compare only runs on the same graph: values depend on it." if several_graphs else ""
+    found[-1].caption = caption + warning
     return found
