@@ -126,7 +126,10 @@ def test_models_and_runs_are_compared(model, dataset, tmp_path):
     small = {"epochs": 2, "n_components": 8, "predictor_width": 8, "n_clusters": 4, "device": "cpu"}
     other = AFGRL(**small).fit(dataset)
     other.save(tmp_path / "mine")
-    rows = compare([model, tmp_path / "mine", model], device="cpu")
+    said: list[str] = []
+    rows = compare([model, tmp_path / "mine", model], device="cpu", message=said.append)
+    assert said[:2] == ["Measuring the vectors of raw.", "Scoring the vectors: trained."]
+    assert "Measuring the vectors of mine." in said
     assert [row["name"] for row in rows] == ["raw", "mine", "raw-2"]
     assert [row["method"] for row in rows] == ["raw", "afgrl", "raw"]
     expected = Run.open(tmp_path / "mine").scores()["last-epoch"]

@@ -102,7 +102,7 @@ def compare(
         settings = _settings(config, assignments, seed)
         runs = _trained(paths, methods, out, recipe, settings, data_dir, read, device, force, quiet or as_json, say)
         file = page or runs[0].path.parent / "comparison.html"
-    rows = compare_runs(runs, device=device)
+    rows = compare_runs(runs, device=device, message=say)
     write_report(runs, file, projection=projection, message=say)
     if as_json:
         print_json({"runs": rows, "folders": [str(run.path) for run in runs], "page": str(file)})

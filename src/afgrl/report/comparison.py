@@ -23,7 +23,9 @@ from afgrl.runs.spec import RunSpec, absolute_source
 from afgrl.train.device import choose_device
 
 
-def compare(models: Sequence[Model], *, device: str = "auto") -> list[dict[str, Any]]:
+def compare(
+    models: Sequence[Model], *, device: str = "auto", message: Callable[[str], Any] = lambda sentence: None
+) -> list[dict[str, Any]]:
     """The mean scores of runs or fitted estimators and their measures without labels (docs/quality.md), one row each,
     in the order of ``models``: ``pd.DataFrame(rows)`` is a table. What has no scores yet is evaluated, without
     baselines, if it has labels. All are clustered into as many clusters as the first.
@@ -32,8 +34,9 @@ def compare(models: Sequence[Model], *, device: str = "auto") -> list[dict[str, 
     rows: list[dict[str, Any]] = []
     with as_runs(models) as runs:
         for name, run in zip(display_names(runs), runs, strict=True):
+            message(f"Measuring the vectors of {name}.")
             measures = measures_of_run(run, rows[0]["n_clusters"] if rows else None)
-            rows.append(_identity(name, run) | _scores(run, device) | measures)
+            rows.append(_identity(name, run) | _scores(run, device, message) | measures)
     return rows
 
 
@@ -51,7 +54,7 @@ def compare_methods(
         for method in methods
     ]
     runs = fit_each(specs, Path(out), choose_device(device), force=force, message=message)
-    return compare(runs, device=device)
+    return compare(runs, device=device, message=message)
 
 
 def write_report(
@@ -75,13 +78,15 @@ def _identity(name: str, run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _scores(run: Run, device: str) -> dict[str, float]:
+def _scores(run: Run, device: str, message: Callable[[str], Any]) -> dict[str, float]:
     """The mean scores; none without labels."""
     if not run.has_scores and run.labels()[0] is None:
         return {}
-    tasks = (run.scores() if run.has_scores else evaluate_run(run, choose_device(device), baselines=False))[
-        "last-epoch"
-    ]
+    if run.has_scores:
+        scores = run.scores()
+    else:
+        scores = evaluate_run(run, choose_device(device), baselines=False, message=message)
+    tasks = scores["last-epoch"]
     return {
         f"{task} {score}": tasks[task][score]["mean"]
         for task, score, _ in (*COLUMNS, *READOUT_COLUMNS)
