@@ -358,6 +358,17 @@ def test_methods_are_trained_and_compared_in_one_table_and_page(tables, tmp_path
     assert rows == found["runs"]
 
 
+def test_methods_are_compared_without_scores_if_labels_are_too_few(tables, tmp_path):
+    heads, first, *rest = (tables / "nodes.csv").read_text().splitlines()
+    rows = [f"{heads},team", f"{first},a", *(f"{row}," for row in rest), ""]
+    (tables / "nodes.csv").write_text("\n".join(rows))
+    said: list[str] = []
+    (row,) = compare_methods(tables, ["raw"], tmp_path / "runs", device="cpu", label="team", message=said.append)
+    assert "modularity" in row
+    assert "classification accuracy" not in row
+    assert any(sentence.startswith("The scores are left out: Split 0 has no") for sentence in said)
+
+
 @pytest.mark.parametrize("others", [["one"], ["two"]])
 def test_a_comparison_names_the_graphs_if_there_are_several(others):
     rows = [{"name": graph, "dataset": graph, "n_clusters": 3, "modularity": 0.5} for graph in ["one", *others]]

@@ -79,13 +79,18 @@ def _identity(name: str, run: Run) -> dict[str, Any]:
 
 
 def _scores(run: Run, device: str, message: Callable[[str], Any]) -> dict[str, float]:
-    """The mean scores; none without labels."""
+    """The mean scores; none without labels, or with too few for a split."""
     if not run.has_scores and run.labels()[0] is None:
         return {}
     if run.has_scores:
         scores = run.scores()
     else:
-        scores = evaluate_run(run, choose_device(device), baselines=False, message=message)
+        chosen = choose_device(device)
+        try:
+            scores = evaluate_run(run, chosen, baselines=False, message=message)
+        except UserError as reason:  # the other measures need no labels
+            message(f"The scores are left out: {reason}")
+            return {}
     tasks = scores["last-epoch"]
     return {
         f"{task} {score}": tasks[task][score]["mean"]
