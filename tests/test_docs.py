@@ -140,6 +140,14 @@ def test_named_options_exist(document):
         assert option in known, option
 
 
+def test_the_guide_names_the_python_counterpart_of_every_command():
+    table = (ROOT / "docs" / "your-own-graph.md").read_text().split("### What the commands do")[1].split("###")[0]
+    listed = {
+        name for row in re.findall(r"^\| (`afgrl .*?) \|", table, re.M) for name in re.findall(r"`afgrl (\w+)`", row)
+    }
+    assert listed == {command.name or command.callback.__name__ for command in app.registered_commands}
+
+
 def test_functions_named_in_the_method_page_exist():
     names = re.findall(r"`((?:nn|ops|methods|train|evaluate)\.[\w.]+)`", METHOD.read_text())
     assert len(names) > 15
