@@ -24,6 +24,7 @@ from torch.nn import functional as F
 from afgrl import AFGRL
 from afgrl.analysis.clustering import cluster_vectors
 from afgrl.evaluate import smoothed_directions
+from afgrl.experiment.new_nodes import subgraph
 from afgrl.graph import Graph
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.ops.propagation.adjacency import gcn_norm
@@ -33,7 +34,6 @@ from afgrl.runs.environment import current_environment
 from afgrl.train.device import choose_device
 from benchmarks import RESULTS
 from benchmarks.graphs import dataset
-from benchmarks.new_nodes import subgraph
 
 HELD_OUT = 0.1
 TOGETHER = "trained and clustered together"

@@ -11,11 +11,9 @@ import json
 from typing import Any
 
 import numpy as np
-import torch
 
 from afgrl import AFGRL
-from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION, Splits
-from afgrl.evaluate import logistic_probe
+from afgrl.experiment.new_nodes import HELD_OUT, held_out_accuracy, held_out_nodes, subgraph
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import LARGE
 from afgrl.reproduce.layout import Column, Entry, Table
@@ -23,9 +21,8 @@ from afgrl.reproduce.layout import markdown as markdown_table
 from afgrl.runs.environment import current_environment
 from afgrl.train.device import choose_device
 from benchmarks import RESULTS
-from benchmarks.graphs import dataset, features
+from benchmarks.graphs import dataset
 
-HELD_OUT = 0.1
 DRAWS, LARGE_DRAWS = 2, 1
 KINDS = ("embedded later", "trained with")
 
@@ -41,33 +38,6 @@ def measure(graph: Graph, y: Any, draw: int, device: str) -> dict[str, float]:
     return {"draw": draw} | {
         kind: held_out_accuracy(vectors, y, held_out) for kind, vectors in zip(KINDS, (later, together), strict=True)
     }
-
-
-def subgraph(graph: Graph, kept: np.ndarray) -> Graph:
-    """The graph of some nodes, and the edges between them."""
-    number = np.cumsum(kept) - 1
-    first, second = graph.edge_index.numpy()
-    both = kept[first] & kept[second]
-    x = features(graph)[kept] if graph.x.layout == torch.sparse_csr else graph.x[torch.from_numpy(kept)]
-    weight = None if graph.edge_weight is None else graph.edge_weight[torch.from_numpy(both)]
-    return Graph(x, np.stack([number[first[both]], number[second[both]]]), edge_weight=weight)
-
-
-def held_out_nodes(n: int, draw: int) -> np.ndarray:
-    """Which nodes are held out: [n] bool."""
-    held_out = np.zeros(n, dtype=bool)
-    held_out[np.random.default_rng(draw).permutation(n)[: int(HELD_OUT * n)]] = True
-    return held_out
-
-
-def held_out_accuracy(vectors: np.ndarray, y: Any, held_out: np.ndarray, device: torch.device | str = "cpu") -> float:
-    """On the held-out nodes, by a probe trained on a ninth of the others; another ninth is for validation."""
-    roles = np.full((1, len(held_out)), UNUSED, dtype=np.uint8)
-    others = np.random.default_rng(0).permutation(np.flatnonzero(~held_out))
-    part = len(others) // 9
-    roles[0, others[:part]], roles[0, others[part : 2 * part]], roles[0, held_out] = TRAIN, VALIDATION, TEST
-    rows, classes = torch.from_numpy(vectors).to(device), torch.as_tensor(y, device=device)
-    return float(np.mean(logistic_probe(rows, classes, Splits("held out", roles))))
 
 
 def markdown(answer: dict[str, Any]) -> str:

@@ -34,16 +34,14 @@ from joblib import Parallel, delayed
 import afgrl
 from afgrl.config import resolve
 from afgrl.experiment.cache import Record, RunCache, loaded, run_grid
+from afgrl.experiment.new_nodes import new_node_accuracy
 from afgrl.methods import method_class
 from afgrl.reproduce.paper import SINCE
 from afgrl.runs.environment import current_environment
 from afgrl.runs.spec import RunSpec
 from afgrl.train.device import choose_device
-from afgrl.train.loop import training_loop
-from afgrl.train.state import initial_state
 from benchmarks import RESULTS
 from benchmarks.default_rule import BASELINES, baseline, report, spec_of
-from benchmarks.new_nodes import held_out_accuracy, held_out_nodes, subgraph
 from benchmarks.since_paper_tables import Json, markdown_file, new_nodes_file, ranks_file
 
 # The smallest first; by nodes, except for CS and Physics, whose features are wide.
@@ -108,18 +106,10 @@ def embedded_later(graph: str, method: str, given: argparse.Namespace) -> None:
     file = later_file(graph, method, given)
     if file.is_file():
         return
-    spec, device = spec_of(graph, given), choose_device(given.device)
-    dataset = loaded(spec.source, spec.data_dir, spec.splits, spec.directed)[0]
-    held_out = held_out_nodes(dataset.graph.n, draw=0)
-    part = subgraph(dataset.graph, ~held_out)
-    settings = resolve(method_class(method).settings_class, _known(method, given.set), graph=part)
+    spec = replace(spec_of(graph, given), method=method, settings=_known(method, given.set))
+    dataset, device = loaded(spec.source, spec.data_dir, spec.splits, spec.directed)[0], choose_device(given.device)
     try:
-        state, inputs = initial_state(method, settings, part, device)
-        training_loop(state, inputs)
-        vectors = np.empty((dataset.graph.n, state.method.embed(inputs).shape[1]), dtype=np.float32)
-        vectors[~held_out] = state.method.embed(inputs).cpu().numpy()
-        vectors[held_out] = state.method.embed_graph(dataset.graph.to(device)).cpu().numpy()[held_out]
-        accuracy = held_out_accuracy(vectors, dataset.y, held_out, device)
+        accuracy = new_node_accuracy(spec, dataset, device)
     except torch.OutOfMemoryError:
         report(f"{graph} {method} embedded later is left out: too little GPU memory")
         return

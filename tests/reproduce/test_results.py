@@ -71,7 +71,7 @@ def test_help_names_every_result():
     assert all(name in shown for name in RESULTS)
 
 
-def test_methods_since_the_paper_are_compared_on_the_users_graphs(labeled_folder, tmp_path):
+def test_methods_since_the_paper_are_compared_on_the_users_graphs(labeled_folder, tmp_path, monkeypatch):
     options = ["--quick", "--datasets", labeled_folder, "--methods", "cca_ssg", "--out", tmp_path, "--device", "cpu"]
     answer = afgrl("reproduce", "since", *options, "--quiet")
     assert answer.exit_code == 0, answer.stderr
@@ -79,6 +79,14 @@ def test_methods_since_the_paper_are_compared_on_the_users_graphs(labeled_folder
     assert heading == ["method", labeled_folder.name, "mean rank"]
     assert first[0] == "cca_ssg"
     assert 0 < float(first[1]) <= 100
+    later = list(csv.reader(io.StringIO((tmp_path / "since-4.csv").read_text())))
+    assert later[0] == ["method", labeled_folder.name]
+    assert [row[0] for row in later[1:]] == ["cca_ssg, default"]
+    assert 0 < float(later[1][1]) <= 100
+    monkeypatch.setattr("afgrl.experiment.cache.fit", None)
+    monkeypatch.setattr("afgrl.experiment.cache.new_node_accuracy", None)
+    assert afgrl("reproduce", "since", *options, "--quiet").exit_code == 0  # everything is cached
+    assert list(csv.reader(io.StringIO((tmp_path / "since-4.csv").read_text()))) == later
 
 
 def test_a_graph_without_labels_is_refused(labeled_folder, tmp_path):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,12 +18,17 @@ import afgrl
 from afgrl.data import Dataset
 from afgrl.errors import AfgrlError, Interrupted, UserError
 from afgrl.experiment.evaluation import evaluate_run
+from afgrl.experiment.new_nodes import new_node_accuracy
 from afgrl.experiment.training import fit, resume
 from afgrl.runs.dataset_files import features_fingerprint
+from afgrl.runs.files import write_json
 from afgrl.runs.folder import EVALUATIONS, FORMAT, Run
+from afgrl.runs.readers import read_record
 from afgrl.runs.spec import RunSpec
 
 Record = dict[str, Any]  # a finished run as tables and figures read it
+Found = TypeVar("Found")
+NEW_NODES = "new-nodes.json"  # in the folder of a cached run
 
 
 @cache
@@ -70,6 +75,18 @@ class RunCache:
     def embedding(self, spec: RunSpec) -> np.ndarray | None:
         """The vectors of a finished run, if they were kept."""
         return Run(self.path(spec)).embedding()[1] if self.has_embedding(spec) else None
+
+    def new_node_accuracy(self, spec: RunSpec) -> float | None:
+        """The accuracy on nodes that were held out of a run with this spec, if it was measured."""
+        file = self.path(spec) / NEW_NODES
+        return read_record(file, accuracy=(int, float))["accuracy"] if file.is_file() else None
+
+    def measure_new_nodes(self, spec: RunSpec, device: torch.device) -> float:
+        """The same, measured now; it is kept with the run."""
+        dataset = loaded(spec.source, spec.data_dir, spec.splits, spec.directed)[0]
+        accuracy = new_node_accuracy(spec, dataset, device)
+        write_json(self.path(spec) / NEW_NODES, {"accuracy": accuracy})
+        return accuracy
 
     def complete(self, spec: RunSpec, device: torch.device, *, keep_embedding: bool = False) -> Record:
         """Run a spec, or continue its interrupted run, and evaluate it; weights and vectors are not kept."""
@@ -126,10 +143,8 @@ def run_grid(
         if record is None or (keep_embedding(spec) and not run_cache.has_embedding(spec))
     ]
     message(f"{len(found) - len(missing)} of {len(found)} runs are cached")
-    outcomes = _completed([] if cached_only else missing, run_cache, device, workers, keep_embedding)
-    for done, (spec, record) in enumerate(outcomes, 1):
-        sets = "".join(f" {name}={value}" for name, value in spec.settings.items())
-        where = f"{done}/{len(missing)} {spec.source} {spec.method}{sets}"
+    jobs = {spec: partial(run_cache.complete, spec, keep_embedding=keep_embedding(spec)) for spec in missing}
+    for where, spec, record in _done({} if cached_only else jobs, device, workers):
         if isinstance(record, str):
             message(f"{where} failed and is left out: {record}")
             continue
@@ -139,29 +154,47 @@ def run_grid(
     return {spec: record for spec, record in found.items() if record is not None}
 
 
-Outcome = tuple[RunSpec, Record | str]  # a record, or why there is none
+def new_node_grid(
+    specs: Iterable[RunSpec],
+    run_cache: RunCache,
+    device: torch.device,
+    *,
+    workers: int = 1,
+    cached_only: bool = False,
+    message: Callable[[str], None] = lambda sentence: None,
+) -> dict[RunSpec, float]:
+    """The accuracy on new nodes of each spec whose run is cached, in the same way."""
+    found = {spec: run_cache.new_node_accuracy(spec) for spec in specs}
+    jobs = {spec: partial(run_cache.measure_new_nodes, spec) for spec, accuracy in found.items() if accuracy is None}
+    for where, spec, accuracy in _done({} if cached_only else jobs, device, workers):
+        if isinstance(accuracy, str):
+            message(f"{where}, new nodes, failed and is left out: {accuracy}")
+            continue
+        found[spec] = accuracy
+        message(f"{where}, new nodes: {accuracy:.2f} %")
+    return {spec: accuracy for spec, accuracy in found.items() if accuracy is not None}
 
 
-def _completed(
-    specs: list[RunSpec], run_cache: RunCache, device: torch.device, workers: int,
-    keep_embedding: Callable[[RunSpec], bool],
-) -> Iterator[Outcome]:  # fmt: skip
-    if workers == 1:
-        yield from (_complete(spec, run_cache, device, keep_embedding(spec)) for spec in specs)
-        return
-    count = torch.cuda.device_count() if device.type == "cuda" else 1  # several GPUs take turns
-    devices = [torch.device("cuda", i % count) if device.type == "cuda" else device for i in range(len(specs))]
-    jobs = (
-        delayed(_complete)(spec, run_cache, own, keep_embedding(spec)) for spec, own in zip(specs, devices, strict=True)
-    )
-    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+def _done(
+    jobs: Mapping[RunSpec, Callable[[torch.device], Found]], device: torch.device, workers: int
+) -> Iterator[tuple[str, RunSpec, Found | str]]:
+    """What to call each job in a message, its spec, and its result or why there is none."""
+    count = torch.cuda.device_count() if device.type == "cuda" and workers > 1 else 1  # several GPUs take turns
+    devices = [torch.device("cuda", i % count) if device.type == "cuda" and workers > 1 else device
+               for i in range(len(jobs))]  # fmt: skip
+    calls = [delayed(_attempt)(spec, job, own) for (spec, job), own in zip(jobs.items(), devices, strict=True)]
+    one_by_one = (call(*arguments, **keywords) for call, arguments, keywords in calls)
+    outcomes = one_by_one if workers == 1 else Parallel(n_jobs=workers, return_as="generator_unordered")(calls)
+    for done, (spec, outcome) in enumerate(outcomes, 1):
+        sets = "".join(f" {name}={value}" for name, value in spec.settings.items())
+        yield f"{done}/{len(jobs)} {spec.source} {spec.method}{sets}", spec, outcome
 
 
-def _complete(spec: RunSpec, run_cache: RunCache, device: torch.device, keep_embedding: bool) -> Outcome:
+def _attempt(spec: RunSpec, job: Callable[[torch.device], Found], device: torch.device) -> tuple[RunSpec, Found | str]:
     if device.index is not None:
         torch.cuda.set_device(device)  # kernels outside the training loop run on the current device
     try:
-        return spec, run_cache.complete(spec, device, keep_embedding=keep_embedding)
+        return spec, job(device)
     except Interrupted:
         raise Interrupted("Interrupted; the same command continues from the last checkpoint.") from None
     except (torch.OutOfMemoryError, MemoryError, AfgrlError) as error:  # other runs may fit

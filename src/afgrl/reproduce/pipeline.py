@@ -14,7 +14,7 @@ import torch
 
 from afgrl.data import catalog
 from afgrl.errors import UserError, unknown
-from afgrl.experiment.cache import RunCache, run_grid
+from afgrl.experiment.cache import RunCache, new_node_grid, run_grid
 from afgrl.methods import available_methods
 from afgrl.reproduce import (
     best_epoch,
@@ -114,6 +114,10 @@ def reproduce_results(
         [spec for specs in wanted.values() for spec in specs], run_cache, device, workers=workers,
         cached_only=cached_only, keep_embedding=with_embedding.__contains__, message=message,
     )  # fmt: skip
+    if "since" in names:
+        later = [spec for spec in since.new_node_specs(scope) if spec in records]
+        grid = new_node_grid(later, run_cache, device, workers=workers, cached_only=cached_only, message=message)
+        records |= {spec: records[spec] | {since.NEW_NODES: accuracy} for spec, accuracy in grid.items()}
     results = {}
     for name in names:
         message(f"{name}: writing")

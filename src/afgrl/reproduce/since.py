@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 
 from afgrl.experiment.cache import Record
+from afgrl.methods import method_class
 from afgrl.reproduce import overview, paper, scores
 from afgrl.reproduce.layout import Column, Entry, Table, over_seeds
 from afgrl.reproduce.result import Records, Result, seeds_of
@@ -14,10 +15,13 @@ from afgrl.runs.spec import RunSpec, short_name
 DATASETS = (*paper.DATASETS, "cora", "citeseer", "pubmed")
 Found = dict[tuple[str, str, str], list[Record]]  # (method, recipe, dataset) → one record per seed
 
+NEW_NODES = "accuracy on new nodes, %"  # also the name in a record
 NOTES = (
     "last-epoch: no label is used to choose the epoch. Without a word after the method: its published settings for "
     "the dataset, or the median of those where it has none. `default`: one setting for all graphs.",
     "The mean rank covers the datasets on which all rows of the table were measured.",
+    "New nodes: a tenth of the nodes, drawn once, which the training did not see; they are embedded afterwards and "
+    "classified by a classifier of other nodes.",
 )
 
 
@@ -27,6 +31,16 @@ def specs(scope: Scope) -> list[RunSpec]:
         for dataset in sources(scope)
         for method, recipe in rows(scope)
         for seed in range(scope.seeds)
+    ]
+
+
+def new_node_specs(scope: Scope) -> list[RunSpec]:
+    """The runs whose accuracy on new nodes is measured: one setting for all graphs, one seed."""
+    return [
+        scope.spec(dataset, method, 0, recipe)
+        for dataset in sources(scope)
+        for method, recipe in rows(scope)
+        if recipe == "default" and method_class(method).inductive
     ]
 
 
@@ -49,6 +63,7 @@ def result(scope: Scope, records: Records) -> Result:
         if (own := seeds_of(records, scope, dataset, method, recipe=recipe))
     }
     tables = [_table(found, scope, score) for score, _ in overview.SCORES] if found else []
+    tables += [_new_node_table(records, scope)] if any(NEW_NODES in record for record in records.values()) else []
     tables += [_cost_table(found)] if found else []
     return Result("Since the paper", tables, notes=[*scope.missing_notes(DATASETS), *NOTES])
 
@@ -84,6 +99,16 @@ def mean_ranks(values: dict[tuple[str, str], list[float | None]]) -> dict[tuple[
     return {pair: statistics.mean(own) for pair, own in ranks.items() if own}
 
 
+def _new_node_table(records: Records, scope: Scope) -> Table:
+    values: dict[str, dict[str, Entry]] = {}
+    for spec in new_node_specs(scope):
+        own = values.setdefault(scores.row_name(spec.method, spec.recipe), {})
+        own[spec.source] = records.get(spec, {}).get(NEW_NODES)
+    datasets = sources(scope)
+    columns = [Column("method"), *(Column(short_name(dataset), 2) for dataset in datasets)]
+    return Table(NEW_NODES, columns, [[name, *(own[dataset] for dataset in datasets)] for name, own in values.items()])
+
+
 def _cost_table(found: Found) -> Table:
     table_rows: list[list[Entry]] = []
     for (method, recipe, dataset), own in found.items():
@@ -95,4 +120,4 @@ def _cost_table(found: Found) -> Table:
     return Table("Training time and peak GPU memory", columns, table_rows)
 
 
-__all__ = ["result", "specs"]
+__all__ = ["new_node_specs", "result", "specs"]
