@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from afgrl import AFGRL, compare_methods, quality
+from afgrl import AFGRL, RawFeatures, compare_methods, quality
 from afgrl.analysis.clustering import cluster_run
 from afgrl.analysis.quality import panel as panel_module
 from afgrl.analysis.quality import retraining
@@ -156,6 +156,15 @@ def test_a_graph_with_few_edges_has_stability_and_no_verdict(tmp_path):
     assert any("Link prediction needs at least 390 edges" in text for text in messages)
 
 
+def test_a_method_that_does_not_train_gets_no_verdict(tmp_path):
+    RawFeatures(device="cpu").fit(communities(size=40)).save(tmp_path / "run")
+    answer = assess_run(Run.open(tmp_path / "run"), CPU)
+    assert "link_auc" in answer["vectors"]["trained"]
+    assert answer["verdict"] == {
+        "word": None, "measures": {}, "sentence": "No verdict: the method of this run does not train."
+    }  # fmt: skip
+
+
 def test_all_runs_on_a_graph_are_measured_on_the_same_edges(saved):
     graph = Run.open(saved).dataset().graph
     for first, second in zip(retraining.with_changes(graph, 0), retraining.with_changes(graph, 5), strict=True):
@@ -269,9 +278,9 @@ def test_vectors_with_training_free_ones_are_not_called_worse(panel, saved, monk
     """The run has default ``skip``, and its panel passes that on."""
     kept = []
 
-    def verdict(vectors, *, keeps_untrained):
+    def verdict(vectors, *, keeps_untrained, trains):
         kept.append(keeps_untrained)
-        return verdict_on(vectors, keeps_untrained=keeps_untrained)
+        return verdict_on(vectors, keeps_untrained=keeps_untrained, trains=trains)
 
     monkeypatch.setattr(panel_module, "verdict_on", verdict)
     assert assess_run(Run.open(saved), CPU) == panel

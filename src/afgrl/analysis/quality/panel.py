@@ -127,7 +127,8 @@ def _answer(shared: Assessment, quick: bool) -> Json:
     }  # fmt: skip
     answer["links"] = None if quick else _links(shared, vectors)
     answer["stability"] = None if quick else _stability(shared, structures)
-    return answer | {"verdict": verdict_on(vectors, keeps_untrained=method.keeps_untrained(settings))}
+    keeps_untrained = method.keeps_untrained(settings)
+    return answer | {"verdict": verdict_on(vectors, keeps_untrained=keeps_untrained, trains=method.trains)}
 
 
 def _measured(shared: Assessment, y: np.ndarray | None) -> tuple[Json, dict[str, Structure], Json | None]:

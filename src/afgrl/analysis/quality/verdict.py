@@ -50,6 +50,7 @@ AGREEMENT: dict[str, Any] = {
     "default": {"runs": 9, "decided": 2, "agreed": 2, "better": 8, "lower": 4, "lower_and_worse": 0},
 }
 NO_VERDICT = "No verdict: it needs link prediction, which --quick and graphs with too few edges leave out."
+UNTRAINED = "No verdict: the method of this run does not train."
 WORDS = {1: "better than", 0: "equal to", -1: "worse than"}
 UNDECIDED = "undecided"
 
@@ -71,9 +72,11 @@ def reliability(measured: dict[str, Any]) -> str:
 RELIABILITY = reliability(AGREEMENT)
 
 
-def verdict_on(vectors: Measures, *, keeps_untrained: bool) -> dict[str, Any]:
-    """The verdict on the trained vectors; no word if a measure is missing because nothing was trained for it.
-    ``keeps_untrained``: the trained vectors contain vectors without training."""
+def verdict_on(vectors: Measures, *, keeps_untrained: bool, trains: bool = True) -> dict[str, Any]:
+    """The verdict on the trained vectors; no word if a measure is missing because nothing was trained for it, or if the
+    method does not train. ``keeps_untrained``: the trained vectors contain vectors without training."""
+    if not trains:
+        return {"word": None, "measures": {}, "sentence": UNTRAINED}
     votes = {}
     for criterion in (one for one in CRITERIA if one.measure in RULE):
         vote = vote_of(vectors, criterion)
