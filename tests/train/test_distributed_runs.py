@@ -182,13 +182,17 @@ def afgrl(*words):
     )  # fmt: skip
 
 
-def test_the_command_starts_the_processes(spec, complete, tmp_path):
+def test_the_command_starts_the_processes(spec, complete, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     assignments = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     done = afgrl("fit", spec.source, "--out", tmp_path / "run", "--nproc", 2, "--quiet", *assignments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Saved to")
     assert done.stdout.count("Saved to") == 1
     assert np.array_equal(Run.open(tmp_path / "run").embedding()[1], complete.embedding()[1])
+    assert not list(temporary.iterdir())
 
 
 def test_an_error_of_the_processes_is_one_sentence(spec, tmp_path):

@@ -26,16 +26,17 @@ def is_worker() -> bool:
 
 def launch(n_processes: int, job: Any, out: Path | None) -> None:
     """Run this command, for a ``RunSpec`` or a run to resume, in several processes; raises the error of process 0."""
-    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n_processes)))
-    config = LaunchConfig(
-        min_nodes=1, max_nodes=1, nproc_per_node=n_processes, run_id=str(os.getpid()), rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0", max_restarts=MAX_RESTARTS, monitor_interval=0.5,
-    )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
+        config = LaunchConfig(
+            min_nodes=1, max_nodes=1, nproc_per_node=n_processes, run_id=str(os.getpid()), rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0", max_restarts=MAX_RESTARTS, monitor_interval=0.5,
+            logs_specs=DefaultLogsSpecs(log_dir=folder),  # by default in a folder that nobody removes
+        )  # fmt: skip
         outcome = Path(folder) / "outcome.json"
         os.environ[OUTCOME] = str(outcome)
         try:
