@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from afgrl.data import files
 from afgrl.experiment.reading import begin_run
 from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
 from afgrl.runs.spec import RunSpec
+from afgrl.train.distributed import Processes
 
 SHORT = ["--set", "steps=2", "--set", "refresh_every=2", "--set", "n_components=64", "--device", "cpu", "--quiet"]
 
@@ -102,7 +102,7 @@ def test_a_disk_too_small_for_shared_features_is_refused(tables, tmp_path, monke
     needed = disk.run_disk(AFGRLMethod, spec.resolved(dataset)[1], dataset)
     monkeypatch.setattr(disk, "MAX_FEATURE_BYTES", 0)
     monkeypatch.setattr(disk, "free_disk", lambda _: needed - 1)
-    processes = SimpleNamespace(distributed=n_processes > 1, device=torch.device("cpu"), agents=frozenset())
+    processes = Processes(0, n_processes, torch.device("cpu"), distributed=n_processes > 1)
     begin = partial(
         begin_run, spec, tmp_path / "run", processes, force=False, with_features=False, message=lambda sentence: None
     )

@@ -1,5 +1,7 @@
 """Whether tables of training are in memory or in files."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -17,11 +19,13 @@ from afgrl.cost.workload import Workload
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.experiment.evaluation import evaluate_run
+from afgrl.experiment.reading import begin_run
 from afgrl.experiment.training import fit
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.ops import storage as tables
 from afgrl.runs.spec import EvaluationPlan, RunSpec
+from afgrl.train.distributed import Processes
 
 CPU = torch.device("cpu")
 BATCHES = {"steps": 3, "refresh_every": 2}
@@ -73,6 +77,22 @@ def test_what_fits_neither_names_a_setting_and_a_folder(small_graph, load, monke
     monkeypatch.setattr(storage, "free_disk", lambda folder: 0)
     with pytest.raises(UserError, match=r"GiB; .*; or set AFGRL_CACHE to a folder with \d+ GiB for temporary files\.$"):
         check_memory(method_class("afgrl"), settings, small_graph, CPU)
+
+
+def test_processes_of_one_machine_are_refused_where_one_would_use_files(small_graph, load, tmp_path, monkeypatch):
+    settings = settings_of(small_graph, n_components=64, **BATCHES)
+    in_files = plan_with_files(settings, load)
+    monkeypatch.setattr(Workload, "of", lambda graph, device: load)
+    monkeypatch.setattr(limits, "total_memory", lambda kind: in_files.memory_bytes)
+    write_planted(Planted(60, 200, features=4, classes=3), tmp_path / "source")
+    spec = RunSpec(str(tmp_path / "source"), settings={"n_components": 64} | BATCHES)
+    several, out = Processes(0, 2, CPU), tmp_path / "run"
+    begin = functools.partial(begin_run, spec, out, force=False, with_features=True, message=lambda sentence: None)
+    with pytest.raises(UserError, match=r"GiB; .*; or use one process, whose tables can be in temporary files\.$"):
+        begin(several)
+    assert not out.exists()
+    monkeypatch.setenv("GROUP_WORLD_SIZE", "2")  # each machine has a part of the tables
+    begin(several)
 
 
 def test_a_run_with_tables_in_files_has_the_same_bits(tmp_path, in_small_files, monkeypatch):

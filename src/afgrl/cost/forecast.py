@@ -116,9 +116,11 @@ def _method_of(settings: Settings) -> type[Method]:
     return next(method for method in available_methods().values() if method.settings_class is type(settings))
 
 
-def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -> str | None:
+def memory_warning(
+    settings: Settings, dataset: Dataset, device: torch.device, *, may_use_files: bool = True
+) -> str | None:
     """A sentence if training may run out of memory; raises ``UserError`` if it certainly will."""
-    load = check_memory(_method_of(settings), settings, dataset.graph, device)
+    load = check_memory(_method_of(settings), settings, dataset.graph, device, may_use_files=may_use_files)
     free = free_memory(device.type)
     if isinstance(settings, TrainingFreeSettings):
         folder = table_folder(settings, dataset.graph, device)
@@ -127,7 +129,7 @@ def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -
         return f"Tables are in temporary files in {folder}: the {free / 2**30:.1f} GiB of free memory are too little."
     if load is None or not isinstance(settings, AFGRLSettings):
         return None
-    plan = storage_plan(settings, load, free)
+    plan = storage_plan(settings, load, free, may_use_files=may_use_files)
     needed = plan.memory_bytes
     if needed <= free and plan.folder is None:
         return None
@@ -136,7 +138,7 @@ def memory_warning(settings: Settings, dataset: Dataset, device: torch.device) -
             f"The tables of training are in temporary files of up to {plan.disk_bytes / 2**30:.1f} GiB in "
             f"{plan.folder}: the {free / 2**30:.1f} GiB of free memory are too little for them."
         )
-    fitting = narrower(settings, load, free)
+    fitting = narrower(settings, load, free, may_use_files=may_use_files)
     advice = " ".join(f"--set {name}={value}" for name, value in (fitting or {}).items())
     hint = f"; {advice} would fit" if fitting else ""
     return f"Training may need {needed / 2**30:.1f} GiB on the {device.type}; {free / 2**30:.1f} GiB are free{hint}."

@@ -20,10 +20,13 @@ MARGIN = 1.25  # estimates are within a fifth of what was measured, so more than
 NARROWEST = 64
 
 
-def check_memory(method: type[Method], settings: Settings, graph: Graph, device: torch.device) -> Workload | None:
+def check_memory(
+    method: type[Method], settings: Settings, graph: Graph, device: torch.device, *, may_use_files: bool = True
+) -> Workload | None:
     """Raise ``UserError`` if training certainly needs more memory than the machine, or its GPU, has in total.
 
-    Returns the workload from which AFGRL's memory was estimated; None for the other methods.
+    Several processes on one machine, which ``may_use_files`` excludes, have all tables in memory together. Returns the
+    workload from which AFGRL's memory was estimated; None for the other methods.
     """
     most = total_memory(device.type)
     least = least_memory(method, settings, graph)
@@ -32,13 +35,15 @@ def check_memory(method: type[Method], settings: Settings, graph: Graph, device:
     if not isinstance(settings, AFGRLSettings):
         return None
     load = Workload.of(graph, device.type)
-    needed = storage_plan(settings, load, most).memory_bytes
+    needed = _needed(settings, load, most, may_use_files)
     if needed > MARGIN * most:
         files = plan_with_files(settings, load)
         advice = ""
         if files is not None and files.memory_bytes <= most:
             advice = f"; or set AFGRL_CACHE to a folder with {files.disk_bytes / 2**30:,.0f} GiB for temporary files"
-        raise _too_large("about", needed, most, device, narrower(settings, load, most) or {}, advice)
+            advice = advice if may_use_files else "; or use one process, whose tables can be in temporary files"
+        fitting = narrower(settings, load, most, may_use_files=may_use_files)
+        raise _too_large("about", needed, most, device, fitting or {}, advice)
     return load
 
 
@@ -60,16 +65,22 @@ def least_memory(method: type[Method], settings: Settings, graph: Graph) -> floa
     return FLOAT * (4 * learned + fixed + sum(part.numel() for part in model.buffers()) + vectors)
 
 
-def narrower(settings: AFGRLSettings, load: Workload, free: int) -> dict[str, int] | None:
+def narrower(
+    settings: AFGRLSettings, load: Workload, free: int, *, may_use_files: bool = True
+) -> dict[str, int] | None:
     """The widest settings that fit, by halving; None if the graph itself is too large."""
     changes: dict[str, int] = {}
     names = ["n_components", *(["encoder_width"] if settings.in_batches else []), "predictor_width"]
-    while storage_plan(settings.model_copy(update=changes), load, free).memory_bytes > free:
+    while _needed(settings.model_copy(update=changes), load, free, may_use_files) > free:
         widths = {name: getattr(settings, name) for name in names} | changes
         if max(widths.values()) <= NARROWEST:
             return None
         changes = {name: max(width // 2, min(width, NARROWEST)) for name, width in widths.items()}
     return changes
+
+
+def _needed(settings: AFGRLSettings, load: Workload, free: int, may_use_files: bool) -> int:
+    return storage_plan(settings, load, free, may_use_files=may_use_files).memory_bytes
 
 
 def _too_large(

@@ -31,9 +31,10 @@ class StoragePlan:
     folder: Path | None = None  # of these files; None: all tables are in memory
 
 
-def storage_plan(settings: AFGRLSettings, load: Workload, memory: int) -> StoragePlan:
+def storage_plan(settings: AFGRLSettings, load: Workload, memory: int, *, may_use_files: bool = True) -> StoragePlan:
     """In memory if that takes at most 80 % of ``memory``; else in files, if there is space for them."""
-    in_memory, in_files = StoragePlan(needed_memory(settings, load)), plan_with_files(settings, load)
+    in_memory = StoragePlan(needed_memory(settings, load))
+    in_files = plan_with_files(settings, load) if may_use_files else None
     if in_files is None or in_memory.memory_bytes <= MEMORY_SHARE * memory:
         return in_memory
     has_space = in_files.folder is not None and in_files.disk_bytes <= free_disk(in_files.folder)

@@ -48,8 +48,10 @@ def begin_run(
         raise UserError(f"{spec.source!r} has no labels, so it cannot be evaluated during training.")
     for sentence in dataset.ingested.report.sentences if dataset.ingested else []:
         message(sentence)
-    if not processes.distributed and (warning := memory_warning(settings, dataset, processes.device)):
-        message(warning)
+    if processes.share_memory:
+        alone = not processes.distributed
+        if warning := memory_warning(settings, dataset, processes.device, may_use_files=alone):
+            message(warning)
     written = processes.distributed and not features_are_mapped(spec)
     check_disk(settings, dataset, out or Path("runs"), all_features=written)
     run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)

@@ -45,6 +45,12 @@ class Processes:
         """Whether this process writes the run folder and prints."""
         return self.rank == 0
 
+    @property
+    def share_memory(self) -> bool:
+        """Whether all of them use the memory of one device, on which the whole graph is then."""
+        one_machine = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+        return not self.distributed or (self.device.type == "cpu" and one_machine)
+
     def shards(self, n: int) -> Shards:
         """The rows of this process."""
         return Shards(n, self.rank, self.size, distributed=self.distributed)
