@@ -4,10 +4,12 @@ import sys
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from afgrl.analysis import index
 from afgrl.analysis.index import Index, build_index, open_index
 from afgrl.analysis.neighbors import find_similar
+from afgrl.cli.entry_point import app
 from afgrl.errors import UserError
 from afgrl.runs import embeddings
 from tests.sample_runs import bare_run
@@ -67,6 +69,13 @@ def test_a_low_recall_is_reported(run, tmp_path):
     measured = index._with_enough_effort(built, others, np.arange(800))  # the index does not contain these rows
     assert measured.description.recall < 0.5
     assert measured.description.parameters["efSearch"] == max(index.SEARCH_EFFORTS)
+
+
+def test_the_command_says_that_it_builds_an_index_and_the_next_one_does_not(run):
+    built, found = (CliRunner().invoke(app, ["search", str(run.path), "3", "--index"]) for _ in range(2))
+    assert built.exit_code == found.exit_code == 0
+    assert "Building an index of all vectors" in built.stderr
+    assert "Building" not in found.stderr
 
 
 def test_the_answer_states_the_algorithm_and_its_recall(run, kind):

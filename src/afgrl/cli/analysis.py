@@ -78,7 +78,10 @@ def search(
     from afgrl.analysis.neighbors import find_similar
     from afgrl.cli import tables
 
-    found = find_similar(opened(run_path), ids, k, index=index)
+    run = opened(run_path)
+    if index and not run.index_description_file.is_file():
+        message("Building an index of all vectors; later searches in this run use it.")
+    found = find_similar(run, ids, k, index=index)
     if as_json:
         print(json.dumps(found))
     else:
