@@ -202,6 +202,12 @@ def test_an_error_of_the_processes_is_one_sentence(spec, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_more_processes_than_the_memory_holds_are_refused_before_they_start(monkeypatch):
+    monkeypatch.setattr("torch.distributed.launcher.api.elastic_launch", None)  # nothing may be started
+    with pytest.raises(UserError, match=r"^500,000 processes need at least 73,242\.2 GiB, and .* GiB are free; use a"):
+        command.launch(500_000, RunSpec("demo"), None)
+
+
 def test_torchrun_needs_the_name_of_the_run(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(UserError, match="--out must name the run folder"):

@@ -12,6 +12,7 @@ from typing import Any
 from afgrl.cli.app import device_of, message, progress_display, silent
 from afgrl.errors import AfgrlError, Interrupted, UserError
 
+PROCESS_BYTES = 150 << 20  # of a process that has imported its libraries and read nothing (measured on a CPU)
 MAX_RESTARTS = 3  # of all processes, when one of them ends unexpectedly
 # The file to which process 0 writes how it ended; torchrun would report an exit code other than 0 as a crash, and
 # start the processes again.
@@ -30,6 +31,7 @@ def launch(n_processes: int, job: Any, out: Path | None) -> None:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+    _check_number(n_processes)
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n_processes)))
     with tempfile.TemporaryDirectory() as folder:
         config = LaunchConfig(
@@ -52,6 +54,18 @@ def launch(n_processes: int, job: Any, out: Path | None) -> None:
                 "printed last says why."
             ) from None
         _raise(outcome)
+
+
+def _check_number(n_processes: int) -> None:
+    """Too many would take the memory of the whole machine before one of them reads the graph."""
+    from afgrl.cost.machine import free_memory
+
+    needed, free = n_processes * PROCESS_BYTES, free_memory("cpu")
+    if needed > free:
+        raise UserError(
+            f"{n_processes:,} processes need at least {needed / 2**30:,.1f} GiB, and {free / 2**30:.1f} GiB are free; "
+            "use a smaller --nproc."
+        )
 
 
 def _words(job: Any, out: Path | None) -> list[str]:
