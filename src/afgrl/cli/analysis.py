@@ -19,6 +19,7 @@ from afgrl.cli.app import (
     print_json,
     silent,
     stdout,
+    working,
 )
 from afgrl.cli.options import Alone, DataDir, Device, Force, Json, Quiet, RunPath
 from afgrl.errors import UserError
@@ -107,7 +108,8 @@ def cluster(
     if k != "auto" and not (k.isdecimal() and len(k) < 10):
         raise UserError(f"-k is a number of clusters or auto, not {k!r}.")
     run = opened(run_path)
-    answer = cluster_run(run, None if k == "auto" else int(k), seed=seed, plain=plain, data_dir=data_dir)
+    with working("Clustering"):
+        answer = cluster_run(run, None if k == "auto" else int(k), seed=seed, plain=plain, data_dir=data_dir)
     if as_json:
         print_json(answer)
     else:

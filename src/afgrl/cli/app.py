@@ -6,7 +6,8 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,19 @@ def progress_display(quiet: bool) -> Any:
     from afgrl.train.progress import progress_bar
 
     return None if quiet else progress_bar
+
+
+@contextmanager
+def working(sentence: str, *, quiet: bool = False) -> Iterator[None]:
+    """On a terminal, shows what is done and for how long."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(
+        *columns, console=stderr, transient=True, refresh_per_second=4, disable=quiet or not stderr.is_terminal
+    ) as progress:
+        progress.add_task(sentence, total=None)
+        yield
 
 
 def silent(line: str) -> None:

@@ -23,6 +23,7 @@ from afgrl.cli.app import (
     progress_display,
     silent,
     stdout,
+    working,
 )
 from afgrl.cli.options import (
     Alone,
@@ -216,7 +217,8 @@ def evaluate(
     from afgrl.experiment.evaluation import evaluate_run
 
     say = silent if quiet else message
-    scores = evaluate_run(opened(run_path), device_of(device), data_dir=data_dir, message=say)
+    with working("Evaluating", quiet=quiet):
+        scores = evaluate_run(opened(run_path), device_of(device), data_dir=data_dir, message=say)
     _print_scores(scores, as_json)
 
 
