@@ -56,6 +56,8 @@ def fit(
     """
     processes = Processes.of(device)
     if out and processes.from_first(lambda: has_begun(out, processes)):
+        start = "continues from the last checkpoint" if Run(out).has_checkpoint else "begins again"
+        message(f"A process has ended, so all were started again; training {start}.")
         return resume(Run(out), processes, display=display)
     begin = lambda: begin_run(  # noqa: E731
         spec, out, processes, force=force, with_features=with_features, message=message
