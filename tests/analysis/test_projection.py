@@ -97,11 +97,27 @@ def test_equal_points_are_separated_and_others_stay():
     assert 0 < np.linalg.norm(separated[2]) < 0.5  # of an extent of 8
 
 
+@pytest.mark.parametrize("equal", [False, True])
+def test_rows_are_placed_in_blocks(equal, monkeypatch):
+    """No copy of all vectors is made: ten million of them take 5 GB."""
+    monkeypatch.setattr(projection, "LANDMARKS", 100)
+    vectors = 3 * (np.ones((300, 4), dtype=np.float32) if equal else grouped_vectors(300)[0])
+    whole = projection.project_vectors(vectors, "tsne")
+    monkeypatch.setattr(projection, "BLOCK_ROWS", 70)
+    scaled, scale = [], projection.unit_rows
+    monkeypatch.setattr(projection, "unit_rows", lambda rows: scaled.append(len(rows)) or scale(rows))
+    np.testing.assert_allclose(projection.project_vectors(vectors, "tsne"), whole, atol=1e-4)  # sums in another order
+    assert max(scaled) <= 100
+    with pytest.raises(UserError, match="not finite"):
+        projection.project_vectors(np.vstack([vectors, np.full((1, vectors.shape[1]), np.inf)]), "pca")
+
+
 def test_landmarks_keep_their_positions_and_weights_decrease(monkeypatch):
     monkeypatch.setattr(projection, "LANDMARKS", 100)
     unit, _ = grouped_vectors(300)
     chosen = np.sort(np.random.default_rng(0).permutation(300)[:100])
-    assert np.array_equal(projection.tsne(unit)[chosen], projection._scikit_learn_tsne(unit[chosen]))
+    rows = projection.unit_rows(unit[chosen])
+    assert np.array_equal(projection.tsne(unit)[chosen], projection._scikit_learn_tsne(rows))
     weight = projection._landmark_weights(np.array([[0.9, 0.8, 0.7], [0.5, 0.5, 0.5]]))
     np.testing.assert_allclose(weight[0] / weight[0, 0], np.exp([0, -1, -2]))
     np.testing.assert_allclose(weight[1], 1 / 3)

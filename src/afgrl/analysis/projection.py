@@ -13,6 +13,7 @@ from sklearn.neighbors import KDTree
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch.nn import functional as F
 
+from afgrl.data.spill import row_blocks
 from afgrl.errors import UserError, unknown
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.runs.added import additions, all_vectors
@@ -20,6 +21,7 @@ from afgrl.runs.folder import Run
 
 LANDMARKS = 5_000  # t-SNE of more rows takes minutes on two cores
 N_PRINCIPAL = 50  # principal components for t-SNE: the result is as good as with all, and several times faster
+BLOCK_ROWS = 1 << 18  # that are placed at once
 N_NEAREST = 5  # landmarks that place a row; with more, rows gather between the groups
 
 
@@ -33,9 +35,8 @@ def project_run(run: Run, name: str, message: Callable[[str], Any] = lambda sent
     points = _project_trained(run, name, vectors, message)
     if not additions(run):
         return points
-    _, every = all_vectors(run)
-    unit = F.normalize(torch.from_numpy(every)).numpy()
-    placed = _place_among(points, unit[: len(vectors)], unit[len(vectors) :], np.random.default_rng(0))
+    added = all_vectors(run)[1][len(vectors) :]
+    placed = _place_among(points, unit_rows(vectors), added, np.random.default_rng(0))
     return np.concatenate([points, placed.astype(np.float32)])
 
 
@@ -55,23 +56,27 @@ def project_vectors(
     """A point for each vector, [n, 2] float32, by ``tsne`` or ``pca``."""
     if name not in PROJECTIONS:
         raise unknown("projection", name, PROJECTIONS)
-    if not np.isfinite(vectors).all():
+    if not all(np.isfinite(vectors[rows]).all() for rows in row_blocks(len(vectors), BLOCK_ROWS)):
         raise UserError("The vectors are not finite, so they cannot be projected.")
     message(f"Computing the 2-D projection of {len(vectors):,} nodes with {name}.")
-    points = PROJECTIONS[name](F.normalize(torch.from_numpy(vectors)).numpy())
+    points = PROJECTIONS[name](vectors)
     return _separate_duplicates(_rotate_to_landscape(points).astype(np.float32))
 
 
-def pca(unit: np.ndarray) -> np.ndarray:
-    """The first two principal components: distances are meaningful, but groups may overlap."""
-    points = np.zeros((len(unit), 2))
-    width = min(2, unit.shape[1])
-    if not _all_equal(unit):
-        points[:, :width] = PCA(width, random_state=0).fit_transform(unit)
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    return F.normalize(torch.from_numpy(vectors)).numpy()
+
+
+def pca(vectors: np.ndarray) -> np.ndarray:
+    """The first two principal components of unit rows: distances are meaningful, but groups may overlap."""
+    points = np.zeros((len(vectors), 2))
+    width = min(2, vectors.shape[1])
+    if not _all_equal(vectors):
+        points[:, :width] = PCA(width, random_state=0).fit_transform(unit_rows(vectors))
     return points
 
 
-def tsne(unit: np.ndarray) -> np.ndarray:
+def tsne(vectors: np.ndarray) -> np.ndarray:
     """t-SNE of unit rows: neighbors stay neighbors; sizes of groups and distances between them mean little.
 
     Above 5,000 rows, t-SNE projects 5,000 random rows (landmarks). Each other row is placed near most of its five most
@@ -79,29 +84,33 @@ def tsne(unit: np.ndarray) -> np.ndarray:
     does not, and a group without a landmark is placed with the most similar group.
     """
     draw = np.random.default_rng(0)
-    if len(unit) < 5 or unit.shape[1] < 2 or _all_equal(unit):
-        return pca(unit)
-    if len(unit) <= LANDMARKS:
-        return _scikit_learn_tsne(unit)
-    chosen = np.sort(draw.permutation(len(unit))[:LANDMARKS])
-    landmarks = _scikit_learn_tsne(unit[chosen])
-    points = _place_among(landmarks, unit[chosen], unit, draw)
+    if len(vectors) < 5 or vectors.shape[1] < 2 or _all_equal(vectors):
+        return pca(vectors)
+    if len(vectors) <= LANDMARKS:
+        return _scikit_learn_tsne(unit_rows(vectors))
+    chosen = np.sort(draw.permutation(len(vectors))[:LANDMARKS])
+    rows = unit_rows(vectors[chosen])
+    landmarks = _scikit_learn_tsne(rows)
+    points = _place_among(landmarks, rows, vectors, draw)
     points[chosen] = landmarks
     return points
 
 
 def _place_among(
-    landmarks: np.ndarray, landmark_rows: np.ndarray, rows: np.ndarray, draw: np.random.Generator
+    landmarks: np.ndarray, landmark_rows: np.ndarray, vectors: np.ndarray, draw: np.random.Generator
 ) -> np.ndarray:
-    """A point for each of the unit rows [m, d], near most of its five most similar landmarks [l, 2], whose rows are
-    [l, d]."""
-    k = min(N_NEAREST, len(landmarks))
-    neighbors = nearest_neighbors(torch.from_numpy(rows), torch.from_numpy(landmark_rows), k)
-    nearest = neighbors.index.numpy()
-    points = _weighted_median(landmarks[nearest], _landmark_weights(neighbors.similarity.numpy()))
+    """A point for each of the vectors [m, d], near most of its five most similar landmarks [l, 2], whose unit rows are
+    [l, d]. In blocks: unit rows of all vectors would take their memory again."""
+    k, keys = min(N_NEAREST, len(landmarks)), torch.from_numpy(landmark_rows)
+    points, most_similar = np.empty((len(vectors), 2)), np.empty(len(vectors), dtype=np.int64)
+    for rows in row_blocks(len(vectors), BLOCK_ROWS):
+        neighbors = nearest_neighbors(torch.from_numpy(unit_rows(vectors[rows])), keys, k)
+        nearest = neighbors.index.numpy()
+        points[rows] = _weighted_median(landmarks[nearest], _landmark_weights(neighbors.similarity.numpy()))
+        most_similar[rows] = nearest[:, 0]
     n_spacing = min(4, len(landmarks))  # a landmark and the three nearest to it
     spacing = KDTree(landmarks).query(landmarks, n_spacing)[0][:, 1:].sum(1) / max(n_spacing - 1, 1)
-    points += 0.3 * spacing[nearest[:, 0], None] * draw.normal(size=points.shape)
+    points += 0.3 * spacing[most_similar, None] * draw.normal(size=points.shape)
     return points
 
 
@@ -112,8 +121,10 @@ def _scikit_learn_tsne(unit: np.ndarray) -> np.ndarray:
         return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(components).astype(np.float64)
 
 
-def _all_equal(unit: np.ndarray) -> bool:
-    return bool(np.abs(unit - unit[0]).max() < 1e-6)  # up to rounding
+def _all_equal(vectors: np.ndarray) -> bool:
+    """Whether all unit rows are, up to rounding."""
+    first = unit_rows(vectors[:1])
+    return all(np.abs(unit_rows(vectors[rows]) - first).max() < 1e-6 for rows in row_blocks(len(vectors), BLOCK_ROWS))
 
 
 def _landmark_weights(similarity: np.ndarray) -> np.ndarray:
