@@ -84,6 +84,9 @@ def test_methods_since_the_paper_are_compared_on_the_users_graphs(labeled_folder
     assert [row[0] for row in later[1:]] == ["cca_ssg, default"]
     assert 0 < float(later[1][1]) <= 100
     monkeypatch.setattr("afgrl.experiment.cache.fit", None)
+    next(tmp_path.glob("runs/*/new-nodes.json")).write_text("{")  # damaged, so it is measured again
+    assert afgrl("reproduce", "since", *options, "--quiet").exit_code == 0
+    assert list(csv.reader(io.StringIO((tmp_path / "since-4.csv").read_text()))) == later
     monkeypatch.setattr("afgrl.experiment.cache.new_node_accuracy", None)
     assert afgrl("reproduce", "since", *options, "--quiet").exit_code == 0  # everything is cached
     assert list(csv.reader(io.StringIO((tmp_path / "since-4.csv").read_text()))) == later

@@ -77,15 +77,20 @@ class RunCache:
         return Run(self.path(spec)).embedding()[1] if self.has_embedding(spec) else None
 
     def new_node_accuracy(self, spec: RunSpec) -> float | None:
-        """The accuracy on nodes that were held out of a run with this spec, if it was measured."""
+        """The accuracy on nodes that were held out of a run with this spec; None if it was not measured, or if the file
+        is damaged."""
         file = self.path(spec) / NEW_NODES
-        return read_record(file, accuracy=(int, float))["accuracy"] if file.is_file() else None
+        try:
+            return read_record(file, accuracy=(int, float))["accuracy"] if file.is_file() else None
+        except UserError:
+            return None
 
     def measure_new_nodes(self, spec: RunSpec, device: torch.device) -> float:
         """The same, measured now; it is kept with the run."""
         dataset = loaded(spec.source, spec.data_dir, spec.splits, spec.directed)[0]
         accuracy = new_node_accuracy(spec, dataset, device)
         write_json(self.path(spec) / NEW_NODES, {"accuracy": accuracy})
+        _empty_gpu_cache(device)
         return accuracy
 
     def complete(self, spec: RunSpec, device: torch.device, *, keep_embedding: bool = False) -> Record:
@@ -98,9 +103,13 @@ class RunCache:
             run = fit(spec, path, device, force=path.exists(), with_features=False)
         evaluate_run(run, device, baselines=False)
         run.drop_large_files(keep_embedding=keep_embedding)
-        if device.type == "cuda":
-            torch.cuda.empty_cache()  # other processes may run on the same GPU
+        _empty_gpu_cache(device)
         return record_of(run)
+
+
+def _empty_gpu_cache(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # other processes may run on the same GPU
 
 
 def record_of(run: Run) -> Record:
