@@ -7,7 +7,7 @@ import torch
 
 from afgrl.data import load
 from afgrl.data.benchmarks import BENCHMARKS
-from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION
+from afgrl.data.splits import TEST, TRAIN, UNUSED, VALIDATION, random_splits
 from afgrl.errors import UserError
 from tests.data.small_files import csr_arrays, small_arrays, write_npz, write_planetoid, write_wikics
 
@@ -30,6 +30,17 @@ def test_gnn_benchmark_files_become_undirected_with_binary_sparse_features(name,
     np.testing.assert_array_equal(dataset.graph.x.to_dense(), expected)
     np.testing.assert_array_equal(dataset.y, arrays["labels"])
     assert dataset.splits.name == "20 random 10/10/80, seed 0"
+
+
+def test_random_splits_of_a_benchmark_are_those_of_the_published_results(tmp_path, any_counts):
+    write_npz(tmp_path / PHOTO)
+    folder = tmp_path / "photo"
+    folder.mkdir()
+    shutil.copy(tmp_path / PHOTO, folder / "graph.npz")
+    published = random_splits(12, key=None).roles
+    np.testing.assert_array_equal(load("photo", data_dir=tmp_path).splits.roles, published)
+    of_a_user = load(folder / "graph.npz").splits.roles
+    assert not np.array_equal(of_a_user, published)
 
 
 def test_dense_features_stay_dense(tmp_path, any_counts):

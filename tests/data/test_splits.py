@@ -32,3 +32,16 @@ def test_the_name_says_how_splits_were_made():
     assert splits.name == "3 random 50/25/25, seed 2"
     assert splits.roles.dtype == np.uint8
     assert np.bincount(splits.roles[0]).tolist() == [0, 20, 10, 10]
+
+
+def test_splits_do_not_repeat_the_permutation_that_data_were_drawn_with():
+    n = 10_000
+    labels = np.zeros(n, dtype=int)
+    labels[np.random.default_rng(0).permutation(n)[:2_000]] = 1  # as the authors of Minesweeper drew the mines
+    shares = [labels[row == TRAIN].mean() for row in random_splits(n, seed=0).roles]
+    assert np.abs(np.array(shares) - 0.2).max() < 0.06  # five standard errors of 1,000 draws
+
+
+def test_a_split_without_a_key_is_that_of_the_published_results():
+    order = np.random.default_rng(3).permutation(100)
+    assert set(np.flatnonzero(random_splits(100, seed=3, key=None).roles[0] == TRAIN)) == set(order[:10])

@@ -14,7 +14,7 @@ from afgrl.data.dataset import Dataset
 from afgrl.data.demo import COUNTS as DEMO_COUNTS
 from afgrl.data.demo import load_demo
 from afgrl.data.read_keywords import ReadKeywords, with_keywords
-from afgrl.data.splits import UNUSED, Splits, random_splits
+from afgrl.data.splits import KEY, UNUSED, Splits, random_splits
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.unpacking import home_expanded, is_file_or_folder
 from afgrl.errors import UserError, unknown
@@ -86,7 +86,8 @@ def load(
         raise UserError(f"The graph of {str(source)!r} is undirected; only 'wikics' can be loaded as directed.")
     else:
         dataset = replace(load_demo(), splits=None) if source == "demo" else _load_path(_checked_path(source), options)
-    return _with_splits(dataset, splits, seed)
+    is_benchmark = isinstance(source, str) and source in BENCHMARKS
+    return _with_splits(dataset, splits, seed, key=None if is_benchmark else KEY)
 
 
 def _load_path(path: Path, options: ReadOptions) -> Dataset:
@@ -109,18 +110,18 @@ def _checked_path(source: str | Path) -> Path:
     return path
 
 
-def _with_splits(dataset: Dataset, kind: str, seed: int) -> Dataset:
+def _with_splits(dataset: Dataset, kind: str, seed: int, key: int | None) -> Dataset:
     if kind == "canonical" and dataset.splits is None:
         raise UserError(f"The dataset {dataset.name!r} has no canonical splits; use 'random' or 'auto'.")
     if dataset.y is None or (dataset.splits is not None and kind != "random"):
         return dataset
-    return replace(dataset, splits=_splits_of_labeled(dataset.y, seed))
+    return replace(dataset, splits=_splits_of_labeled(dataset.y, seed, key))
 
 
-def _splits_of_labeled(y: np.ndarray, seed: int) -> Splits:
+def _splits_of_labeled(y: np.ndarray, seed: int, key: int | None) -> Splits:
     """Random splits of the labeled nodes; the others are unused."""
     labeled = y >= 0
-    splits = random_splits(int(labeled.sum()), seed)
+    splits = random_splits(int(labeled.sum()), seed, key=key)
     roles = np.full((len(splits), len(y)), UNUSED, dtype=np.uint8)
     roles[:, labeled] = splits.roles
     return Splits(splits.name, roles)
