@@ -55,6 +55,11 @@ class Settings(BaseModel):
         """Values that follow the graph, for the fields nobody set; ``given`` holds those that were set."""
         return {}
 
+    @classmethod
+    def warning(cls, given: Mapping[str, Any]) -> str | None:
+        """What the given settings change beside what their names say."""
+        return None
+
     def check_graph(self, graph: Graph) -> None:
         """Raise ``UserError`` for values that this graph is too small for."""
 

@@ -210,6 +210,19 @@ def test_what_was_repaired_in_tables_is_a_warning():
         from_pandas(nodes, edges)
 
 
+@pytest.mark.parametrize("setting", [{"epochs": 2}, {"n_layers": 2, "epochs": 2}])
+def test_a_setting_that_selects_full_batches_warns(small_graph, setting):
+    with pytest.warns(UserWarning, match="selects full batches, as in the paper"):
+        AFGRL(**SMALL | setting).fit(small_graph)
+
+
+@pytest.mark.parametrize("setting", [{"batch_size": 0, "epochs": 2}, {"epochs": None, "steps": 2}])
+def test_a_setting_that_says_what_it_selects_does_not_warn(small_graph, setting, recwarn):
+    settings = {name: value for name, value in SMALL.items() if name not in ("epochs", "n_hops")}
+    AFGRL(**settings | setting).fit(small_graph)
+    assert not [each for each in recwarn if "full batches" in str(each.message)]
+
+
 def test_neighbors_are_scikit_learns(fitted):
     expected = NearestNeighbors(n_neighbors=4, metric="cosine").fit(fitted.embedding_)
     distance, index = fitted.kneighbors(n_neighbors=4)

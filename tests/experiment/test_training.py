@@ -94,6 +94,14 @@ def test_a_graph_without_labels_cannot_be_evaluated_during_training(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("recipe", "warns"), [("default", True), ("paper", False)])
+def test_epochs_that_select_full_batches_are_a_message_unless_the_recipe_says_so(recipe, warns, tmp_path):
+    messages = []
+    small = {"epochs": 1, "n_components": 8, "n_clusters": 4, "n_restarts": 1, "predictor_width": 8}
+    fit(RunSpec("demo", recipe=recipe, settings=small), tmp_path / "run", CPU, message=messages.append)
+    assert any("'epochs' selects full batches" in message for message in messages) == warns
+
+
 def test_an_existing_run_is_refused_before_the_source_is_read(run, monkeypatch):
     monkeypatch.setattr(RunSpec, "load", lambda *_: pytest.fail("read"))
     with pytest.raises(UserError, match="exists; use --resume"):

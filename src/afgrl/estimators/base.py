@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -54,8 +55,10 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn from a graph: a Graph, a Dataset, a PyG ``Data``, a pair (adjacency, features), a pair (nodes, edges)
         of DataFrames, or a NetworkX graph. ``y`` exists for scikit-learn pipelines and is never read."""
-        dataset = as_dataset(graph)
-        settings = resolve(method_class(self.method).settings_class, self._settings(), graph=dataset.graph)
+        dataset, settings_class = as_dataset(graph), method_class(self.method).settings_class
+        if warning := settings_class.warning(self._settings()):
+            warnings.warn(warning, stacklevel=2)
+        settings = resolve(settings_class, self._settings(), graph=dataset.graph)
         device = choose_device(self.device)
         check_memory(method_class(self.method), settings, dataset.graph, device)
         stopwatch = Stopwatch()

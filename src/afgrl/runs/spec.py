@@ -76,6 +76,11 @@ class RunSpec:
         settings = resolve(cls.settings_class, *layers, self.settings, graph=dataset.graph)
         return replace(self, settings=settings.model_dump()), settings
 
+    def warning(self, dataset: Dataset) -> str | None:
+        """What the settings change beside what their names say."""
+        given = recipe(self.method, self.recipe, dataset.name) | dict(self.settings)
+        return method_class(self.method).settings_class.warning(given)
+
     @property
     def run_name(self) -> str:
         """The default name of the run folder."""

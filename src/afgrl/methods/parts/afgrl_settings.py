@@ -154,6 +154,17 @@ class AFGRLSettings(BatchSettings):
         values["n_neighbors"] = min(values["n_neighbors"], most_neighbors(graph.n, include_self))
         return values
 
+    @classmethod
+    def warning(cls, given: Mapping[str, Any]) -> str | None:
+        if "batch_size" in given or _in_batches(given):
+            return None
+        setting = "epochs" if "epochs" in given else "n_layers"
+        return (
+            f"The setting {setting!r} selects full batches, as in the paper: the embedding is then the trained vectors "
+            "alone, which often score below the default. Set 'steps' for longer or shorter training of the default, or "
+            "batch_size=0 if you want full batches."
+        )
+
     def check_graph(self, graph: Graph) -> None:
         most = most_neighbors(graph.n, self.include_self)
         if self.n_neighbors > most:
