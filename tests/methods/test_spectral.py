@@ -53,6 +53,20 @@ def test_many_features_are_first_projected_onto_their_own_directions(monkeypatch
     assert cosine > 0.99  # 50 of 60 directions hold nearly all of the features
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_wide_features_are_multiplied_by_their_directions(sparse):
+    """The words that tell nodes apart are in the last columns, so cutting the table instead would lose them."""
+    graph = communities(n_features=60)
+    x = torch.cat([torch.zeros(graph.n, 600), graph.x.to_dense()], 1)
+    graph = Graph(x.to_sparse_csr() if sparse else x, graph.edge_index)
+    features = fitted(graph, 10)
+    assert features.basis.shape == (660, 512)
+    found = features(graph.x, gcn_norm(graph)).double()
+    u, s, _ = torch.linalg.svd(multi_hop(graph), full_matrices=False)
+    expected = u[:, :10] * s[:10]
+    assert torch.allclose(found @ found.T, expected @ expected.T, atol=1e-3)  # rounding of two float32 decompositions
+
+
 def test_a_width_beyond_the_number_of_columns_is_cut():
     assert SpectralFeatures(10, 3, 512).width == 12
 

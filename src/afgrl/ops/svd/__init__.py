@@ -60,15 +60,24 @@ def leading_eigenvectors(matrix: Tensor, rank: int) -> Tensor:
     rank = min(rank, size)
     width = rank + OVERSAMPLING
     if 2 * width >= size:
-        vectors = torch.linalg.eigh(matrix)[1].flip(1)[:, :rank]
+        vectors = _eigenvectors(matrix)[:, :rank]
     else:
         basis = _random_start(size, width, matrix)
         for _ in range(2 * N_ITERS):
             basis = torch.linalg.qr(matrix @ basis)[0]
         small = basis.T @ (matrix @ basis)
-        vectors = basis @ torch.linalg.eigh((small + small.T) / 2)[1].flip(1)[:, :rank]
+        vectors = basis @ _eigenvectors((small + small.T) / 2)[:, :rank]
     largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
     return vectors * torch.where(largest < 0, -1.0, 1.0)
+
+
+def _eigenvectors(matrix: Tensor) -> Tensor:
+    """All of them, largest eigenvalue first. LAPACK's float32 solver does not converge on some matrices with thousands
+    of eigenvalues near 0, such as that of features most of whose columns are empty."""
+    try:
+        return torch.linalg.eigh(matrix)[1].flip(1)
+    except torch.linalg.LinAlgError:
+        return torch.linalg.eigh(matrix.double())[1].flip(1).to(matrix.dtype)
 
 
 def _random_start(rows: int, columns: int, like: Tensor) -> Tensor:
