@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from afgrl.analysis.added_nodes import _columns_as_in, all_clusters
+from afgrl.analysis.added_nodes import _columns_as_in, all_clusters, voted_clusters
 from afgrl.analysis.projection import project_run
 from afgrl.explore.nodes import Nodes, node_and_nearest, search_rows
 from afgrl.report.payload import run_payload
@@ -95,6 +95,20 @@ def test_added_nodes_are_in_the_clusters_of_their_neighbors(run, new):
     assert afgrl("cluster", run.path, "-k", 3).exit_code == 0  # clusters afterwards
     assert len(pq.read_table(run.clusters_file)) == 42
     assert run.clusters()[1]["k"] == 3
+
+
+@pytest.mark.parametrize(
+    ("groups", "cluster"),
+    [
+        ([(1, 3, 0.99), (0, 7, 0.9), (2, 40, 0.8)], 0),  # five votes would choose 1, and fifty 2
+        ([(0, 4, 0.99), (1, 6, 0.6)], 0),  # votes of equal weight would choose 1
+    ],
+)
+def test_ten_training_nodes_vote_weighted_by_their_similarity(groups, cluster):
+    cosines = np.concatenate([np.full(size, cosine) for _, size, cosine in groups])
+    trained = np.stack([cosines, np.sqrt(1 - cosines**2)], 1).astype(np.float32)
+    labels = np.concatenate([np.full(size, label, dtype=np.int32) for label, size, _ in groups])
+    assert voted_clusters(np.array([[1, 0]], dtype=np.float32), trained, labels, 3).tolist() == [cluster]
 
 
 def test_added_nodes_are_on_the_map(run, new):

@@ -156,3 +156,9 @@ def test_an_mlp_equals_two_linear_layers(rng):
 def test_rrelu_has_the_mean_slope_of_its_eval_mode():
     x = torch.linspace(-2, 2, 9)
     assert torch.allclose(activation_layer("rrelu")(x), torch.nn.functional.rrelu(x, training=False))
+
+
+def test_the_predictor_starts_with_the_biases_of_the_authors():
+    predictor = Predictor(3, 4, "none", torch.Generator())
+    assert predictor.bias_in.tolist() == pytest.approx([0.01] * 4)
+    assert predictor.bias_out.tolist() == pytest.approx([0.01] * 3)

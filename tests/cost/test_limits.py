@@ -84,6 +84,18 @@ def test_what_exceeds_the_memory_of_the_machine_names_settings_that_fit(small_gr
         check_memory(cls, settings, small_graph, CPU)
 
 
+@pytest.mark.parametrize("method", ["dgi", "cca_ssg", "deepwalk"])
+def test_other_methods_are_refused_if_their_parameters_and_vectors_do_not_fit(method, small_graph, monkeypatch):
+    cls = method_class(method)
+    settings = resolve(cls.settings_class, graph=small_graph)
+    least = least_memory(cls, settings, small_graph)
+    monkeypatch.setattr(limits, "total_memory", lambda kind: int(1.01 * least))
+    check_memory(cls, settings, small_graph, CPU)
+    monkeypatch.setattr(limits, "total_memory", lambda kind: int(0.99 * least))
+    with pytest.raises(UserError, match=r"^Training needs at least .* use a smaller width\.$"):
+        check_memory(cls, settings, small_graph, CPU)
+
+
 def test_the_total_is_that_of_the_machine_or_its_container(tmp_path, monkeypatch):
     (tmp_path / "memory.max").write_text("1000\n")
     assert machine._limit_of_container(tmp_path) == 1000

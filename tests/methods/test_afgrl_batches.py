@@ -85,6 +85,30 @@ def test_neighbors_are_a_further_positive(small_graph):
     assert torch.allclose(state.method.pull.rows, expected, atol=1e-4)
 
 
+def test_targets_are_those_of_the_target_network(small_graph):
+    """Before the first step both networks are equal, so only an encoder that has moved tells them apart."""
+    state, inputs = start_run("afgrl", small_graph, steps=3, skip="none", neighbor_weight=0.0, **WORDS)
+    method = state.method
+    with torch.no_grad():
+        for weight in method.encoder.parameters():
+            weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(7)))
+    _, matrix = found_pairs(state, inputs)
+    of_target, of_encoder = (method._encode_all(network, inputs) for network in (method.target, method.encoder))
+    scale = small_graph.n / matrix.values.sum()
+    assert torch.allclose(method.pull.rows, pull_cpu(of_target, matrix) * scale, atol=1e-4)
+    assert not torch.allclose(method.pull.rows, pull_cpu(of_encoder, matrix) * scale, atol=1e-1)
+
+
+@pytest.mark.parametrize("warm_start", [True, False])
+def test_a_warm_start_continues_from_the_centers_of_the_last_refresh(small_graph, warm_start):
+    state, inputs = start_run("afgrl", small_graph, steps=3, warm_start=warm_start, skip="none", **WORDS)
+    search = state.method.search
+    rows = search.initial_rows(small_graph.n, state.rng)
+    assert rows is not None
+    found_pairs(state, inputs)
+    assert (search.initial_rows(small_graph.n, state.rng) is None) == warm_start
+
+
 def test_targets_and_positives_are_constant_between_refreshes(small_graph):
     state, inputs = start_run("afgrl", small_graph, steps=9, refresh_every=4)
     pulls = []

@@ -63,8 +63,7 @@ def remove_nodes(run: Run, name: str) -> None:
 def all_clusters(run: Run) -> np.ndarray | None:
     """The cluster of each node, also of the added ones, [n] int32; None before `afgrl cluster`.
 
-    An added node gets the cluster that most of the ten training nodes most similar to it are in, weighted by their
-    similarity. Clusters of the training nodes do not change.
+    Clusters of the training nodes do not change.
     """
     found = run.clusters()
     if found is None:
@@ -73,12 +72,18 @@ def all_clusters(run: Run) -> np.ndarray | None:
     if not additions(run):
         return labels
     trained, every = run.embedding()[1], all_vectors(run)[1]
+    return np.concatenate([labels, voted_clusters(every[len(trained) :], trained, labels, description["k"])])
+
+
+def voted_clusters(vectors: np.ndarray, trained: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """The cluster of each vector [m, d]: that of most of the ten most similar training nodes, weighted by their
+    similarity: [m] int32."""
     keys = torch.from_numpy(trained)
-    nearest = nearest_neighbors(torch.from_numpy(every[len(trained) :]), keys, min(N_VOTES, len(keys)))
-    votes = torch.zeros(len(every) - len(trained), description["k"])
+    nearest = nearest_neighbors(torch.from_numpy(vectors), keys, min(N_VOTES, len(keys)))
+    votes = torch.zeros(len(vectors), n_clusters)
     voted = torch.from_numpy(labels.astype(np.int64))[nearest.index]
     votes.scatter_add_(1, voted, nearest.similarity.clamp(min=1e-6))
-    return np.concatenate([labels, votes.argmax(1).numpy().astype(np.int32)])
+    return votes.argmax(1).numpy().astype(np.int32)
 
 
 def save_clusters_of_all(run: Run) -> None:
