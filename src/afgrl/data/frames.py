@@ -26,8 +26,8 @@ def load_frames(source: Any, options: ReadOptions) -> Dataset:
             f"An object of type {type(source).__name__} is not a source; pass the name of a dataset, a file, a folder, "
             "or a pair (nodes, edges) of DataFrames."
         )
-    if options.nodes is not None or options.encoding is not None:
-        raise UserError("The options nodes and encoding are for files, not for DataFrames.")
+    if any(option is not None for option in (options.nodes, options.header, options.encoding)):
+        raise UserError("The options nodes, header and encoding are for files, not for DataFrames.")
     if edges is None and options.knn_graph is None:
         raise UserError("One DataFrame has no edges; pass (nodes, edges), or use load(nodes, knn_graph=15).")
     if edges is not None and options.knn_graph is not None:

@@ -72,7 +72,8 @@ def load(
 
     The options of files are those of `afgrl fit`; what is not given is inferred. ``id``, ``name`` and ``label`` are
     columns of the table of nodes, or "none"; ``source`` and ``target`` are columns of the table of edges; ``nodes`` is
-    the table of nodes, if the first argument is a table of edges. ``na_values`` are more words for a missing value, and
+    the table of nodes, if the first argument is a table of edges. ``header`` is "yes" or "no" where a guess about the
+    first line of the edges would be wrong. ``na_values`` are more words for a missing value, and
     ``keep_default_na=False`` drops NA, NULL and the like from them, as in pandas.
     """
     options = with_keywords(options, read)
