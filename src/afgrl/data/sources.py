@@ -17,7 +17,7 @@ from afgrl.data.read_keywords import ReadKeywords, with_keywords
 from afgrl.data.splits import UNUSED, Splits, random_splits
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.unpacking import home_expanded, is_file_or_folder
-from afgrl.errors import UserError, unknown
+from afgrl.errors import UserError, suggestion, unknown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -106,7 +106,8 @@ def _checked_path(source: str | Path) -> Path:
     path = home_expanded(source)
     looks_like_a_path = isinstance(source, Path) or path.suffix or os.sep in source or is_file_or_folder(path)
     if not looks_like_a_path:
-        raise unknown("dataset", str(source), names())
+        hint = suggestion(str(source), names())
+        raise UserError(f"There is no file or folder {source!r}, and no dataset of this name; {hint}")
     return path
 
 
