@@ -1,8 +1,11 @@
 """Folders and files whose names say nothing, are of no table, or are empty."""
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
-from afgrl import UserError, load
+from afgrl import UserError, from_pandas, knn_graph, load
+from afgrl.data.any_source import read_source
 from tests.data.tables import messages
 
 MODULES = "module,lines\nos,3\nsys,4\nre,7\nio,2\n"
@@ -59,3 +62,40 @@ def test_an_empty_table_among_several_is_left_out(tmp_path):
         UserError, match=r"items.csv, users.csv\); without rows: more_links.csv, more_users.csv, notes.csv"
     ):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "call"),
+    [(".xlsx", "read_excel({})"), (".XLS", "read_excel({})"), (".json", "read_json({})"),
+     (".jsonl", "read_json({}, lines=True)"), (".feather", "read_feather({})")],
+)  # fmt: skip
+def test_a_format_that_pandas_converts_is_refused_with_the_two_lines(tmp_path, suffix, call):
+    path = tmp_path / f"graph{suffix}"
+    path.write_bytes(b"PK\5\6" + bytes(18))  # an empty zip archive
+    edges = write(tmp_path / "..", edges="source,target\na,b\n") / "edges.csv"
+    for source, options in ((path, {}), (tmp_path, {}), (edges, {"nodes": str(path)})):
+        with pytest.raises(UserError) as error:
+            load(source, **options)
+        assert str(error.value) == (
+            f"The file {path} has a format that is not read; two lines of Python convert it: import pandas; "
+            f"pandas.{call.format(repr(str(path)))}.to_csv({str(tmp_path / 'graph.csv')!r}, index=False)."
+        )
+
+
+def test_the_two_lines_convert(tmp_path):
+    pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]}).to_json(tmp_path / "edges.json")
+    with pytest.raises(UserError) as error:
+        load(tmp_path / "edges.json")
+    exec(str(error.value).split("convert it: ")[1].removesuffix("."))
+    assert load(tmp_path / "edges.csv").graph.n_edges == 2
+
+
+@pytest.mark.parametrize(
+    "read",
+    [load, knn_graph, read_source, lambda table: load((table, table)), lambda table: from_pandas(table, table),
+     lambda table: read_source((table, table))],
+)  # fmt: skip
+def test_a_table_of_another_library_is_refused_with_the_conversion(read):
+    """Such as one of polars, which has the same method."""
+    with pytest.raises(UserError, match=r"^A Table of pyarrow is not read; its method to_pandas\(\) makes a DataFrame"):
+        read(pa.table({"id": ["a", "b"], "age": [3, 4]}))

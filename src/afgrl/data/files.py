@@ -23,7 +23,7 @@ from afgrl.data.tables.encode import Fitted, TableEncoder, TypedTableEncoder
 from afgrl.data.tables.node_types import EDGE_FILES, NODE_FILES, TypedTables, sort_tables
 from afgrl.data.tables.numbering import check_engine
 from afgrl.data.tables.options import ReadOptions
-from afgrl.data.tables.read import TABLE_SUFFIXES, read_table, table_bytes
+from afgrl.data.tables.read import TABLE_SUFFIXES, check_format, read_table, table_bytes
 from afgrl.data.tables.roles import TableNames, looks_like_edges, refers_to
 from afgrl.data.tables.typed import dataset_from_typed_tables
 from afgrl.data.unpacking import file_suffix, home_expanded, is_file_or_folder
@@ -53,6 +53,8 @@ def load_files(
     """A dataset from a folder of tables, a table, or a file that contains a graph."""
     if not is_file_or_folder(source):
         raise UserError(f"File or folder not found: {source}.")
+    if source.is_file():
+        check_format(source)
     if source.is_file() and (file_suffix(source) in GRAPH_SUFFIXES or zipfile.is_zipfile(source)):
         return load_graph_file(source, options, fitted)
     if is_array_folder(source):
@@ -237,6 +239,7 @@ def _files_in_folder(folder: Path, options: ReadOptions) -> SourceFiles:
     if not (edges or nodes or features):
         content = f"it contains {', '.join(file.name for file in files[:5])}" if files else "it is empty"
         advice = "; pass the table of edges as SOURCE and that of nodes with --nodes" if len(tables) > 1 else ""
+        check_format(*files)
         raise UserError(f"The folder {folder} has no edge or node table (edges.csv, nodes.csv); {content}{advice}.")
     return SourceFiles(
         _only(nodes, "node tables", folder), _only(edges, "edge tables", folder),

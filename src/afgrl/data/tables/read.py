@@ -18,6 +18,12 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 CELL_BYTES = 4  # at least, once read
 PACKED = 5  # times smaller, about, is a table that gzip packed
 TABLE_SUFFIXES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES)
+READ_BY_PANDAS = {
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "read_excel({})"), ".json": "read_json({})",
+    **dict.fromkeys((".jsonl", ".ndjson"), "read_json({}, lines=True)"), ".xml": "read_xml({})",
+    **dict.fromkeys((".feather", ".arrow"), "read_feather({})"), ".orc": "read_orc({})", ".dta": "read_stata({})",
+    ".sav": "read_spss({})", ".sas7bdat": "read_sas({})",
+}  # fmt: skip
 
 
 def read_table(
@@ -33,6 +39,7 @@ def read_table(
         raise UserError(f"{path} is a folder, not a table.")
     if path.stat().st_size == 0:
         raise EmptyTable(f"The file {path} is empty.")
+    check_format(path)
     is_parquet = file_suffix(path) in PARQUET_SUFFIXES
     if is_parquet:
         table = _read_parquet(path, spill)
@@ -41,6 +48,17 @@ def read_table(
     if table.num_rows == 0:
         raise EmptyTable(f"The file {path} has a header but no rows.")
     return table
+
+
+def check_format(*files: Path) -> None:
+    """Refuse a file that pandas converts to one that is read."""
+    for file in files:
+        if file.suffix.lower() in READ_BY_PANDAS:
+            read = READ_BY_PANDAS[file.suffix.lower()].format(repr(str(file)))
+            raise UserError(
+                f"The file {file} has a format that is not read; two lines of Python convert it: import pandas; "
+                f"pandas.{read}.to_csv({str(file.with_suffix('.csv'))!r}, index=False)."
+            )
 
 
 def table_bytes(path: Path) -> int:
