@@ -52,8 +52,12 @@ def disk_error(error: OSError) -> AfgrlError:
 
 def unknown(what: str, given: str, possible: Iterable[str]) -> UserError:
     """The error for an unknown name, with the closest known one."""
+    return UserError(f"Unknown {what} {given!r}; {suggestion(given, possible)}")
+
+
+def suggestion(given: str, possible: Iterable[str]) -> str:
+    """The closest name, or all, as the end of a sentence."""
     names = sorted(str(name) for name in possible)
     close = difflib.get_close_matches(given, names[:MAX_COMPARED], n=1)
     more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
-    hint = f"did you mean {close[0]!r}?" if close else f"possible values: {', '.join(names[:MAX_LISTED])}{more}."
-    return UserError(f"Unknown {what} {given!r}; {hint}")
+    return f"did you mean {close[0]!r}?" if close else f"possible values: {', '.join(names[:MAX_LISTED])}{more}."

@@ -251,7 +251,7 @@ def test_datasets_and_doctor_answer_for_people_and_machines():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["fit", "foto"], "Unknown dataset 'foto'; did you mean 'photo'?"),
+        (["fit", "foto"], "There is no file or folder 'foto', and no dataset of this name; did you mean 'photo'?"),
         (["fit", "demo", "--method", "afgrll"], "Unknown method 'afgrll'; did you mean 'afgrl'?"),
         (["fit", "demo", "--recipe", "papr"], "Unknown recipe 'papr'; did you mean 'paper'?"),
         (["fit", "demo", "--set", "n_neigbors=3"], "did you mean 'n_neighbors'?"),

@@ -1,6 +1,7 @@
 """Names, row numbers and missing values of a user's tables, from the file to the answers of the commands."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -104,6 +105,41 @@ def test_options_are_stored_and_repeated():
 
     assert RunSpec.from_toml(tomllib.loads(spec.to_toml())) == spec
     assert "[run.read]\n\n" in RunSpec("points.csv").to_toml()  # defaults are not written
+
+
+def test_a_command_on_a_run_reads_files_as_the_run_was(tmp_path):
+    """Ids that are also what columns are called: only --header tells."""
+    words = [f"w{i}" for i in range(20)]
+    rows = [("word", "synonym"), ("synonym", words[0]), *pairwise(words), (words[-1], "word")]
+    for name, written in (("pairs", rows), ("new", [("word", "synonym"), ("x", "word")])):
+        (tmp_path / f"{name}.csv").write_text("".join(f"{a},{b}\n" for a, b in written))
+    answer = json.loads(afgrl("check", tmp_path / "pairs.csv", "--json").stdout)
+    assert answer["edges"] == len(rows) - 1
+    answer = afgrl("fit", tmp_path / "pairs.csv", "--header", "no", "--out", tmp_path / "run", *QUICK)
+    assert answer.exit_code == 0, answer.stderr
+    run = Run.open(tmp_path / "run")
+    assert run.dataset().graph.n_edges == len(rows)
+    assert run.spec().read == ReadOptions(header="no")
+    assert " --header no " in run.spec().command(tmp_path / "config.toml")
+    answer = afgrl("embed", tmp_path / "run", "--graph", tmp_path / "new.csv", "--alone", "--device", "cpu")
+    assert answer.exit_code == 0, answer.stderr
+    assert sorted(read_parquet(tmp_path / "run" / "embeddings-new.parquet")[0]) == ["synonym", "word", "x"]
+    answer = afgrl("check", tmp_path / "pairs.csv", "--header", "perhaps")
+    assert (answer.exit_code, answer.stderr.count("Unknown header 'perhaps'; possible values: no, yes.")) == (2, 1)
+
+
+def test_new_points_have_a_header_if_those_of_the_run_had(tmp_path):
+    table = well_known.penguins(np.random.default_rng(0))[:60]
+    for header in (True, False):
+        folder = tmp_path / str(header)
+        folder.mkdir()
+        table.to_csv(folder / "points.csv", index=False, header=header)
+        table[50:].to_csv(folder / "new.csv", index=False, header=header)
+        options = [] if header else ["--header", "no"]
+        afgrl("fit", folder / "points.csv", "--knn-graph", 5, *options, "--out", folder / "run", *QUICK)
+        answer = afgrl("embed", folder / "run", "--graph", folder / "new.csv", "--device", "cpu")
+        assert answer.exit_code == 0, answer.stderr
+        assert len(read_parquet(folder / "run" / "embeddings-new.parquet")[0]) == 10
 
 
 def test_numbered_rows_of_another_file_are_new_nodes(tmp_path):

@@ -14,6 +14,7 @@ import torch
 from afgrl import UserError
 from afgrl.data import files, load, spill
 from afgrl.data.spill import spilling
+from tests.fuzz.written import written
 
 CELLS = np.array(["1.5", "2", "0", "", "NA", "-3", "nan", "7.25"], dtype=object)
 
@@ -104,6 +105,17 @@ def test_tables_read_by_way_of_the_disk_give_the_same_dataset(tmp_path, monkeypa
 def test_an_edge_list_with_spaces_and_comments_is_the_same(tmp_path, monkeypatch):
     (tmp_path / "graph.txt").write_text("# made by hand\na  b\nb c\n\nc\ta\n# end\nd a\n")
     assert_same(*(read(tmp_path / "graph.txt", monkeypatch, large=large) for large in (False, True)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_headers_and_signs_of_comments_are_the_same(tmp_path, monkeypatch, seed):
+    case, options, _ = written(seed)
+    for name, content in case.files.items():
+        (tmp_path / name).write_bytes(content)
+    given = {"header": options[1]} if options else {}
+    small, large = (read(tmp_path / case.source, monkeypatch, large=large, **given) for large in (False, True))
+    assert not isinstance(small, str)
+    assert_same(small, large)
 
 
 def test_numbers_as_ids_are_the_same(tmp_path, monkeypatch):

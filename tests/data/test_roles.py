@@ -8,9 +8,8 @@ import pytest
 
 from afgrl import UserError, from_pandas, load
 from afgrl.data.ingest import IngestReport
-from afgrl.data.tables.column_names import looks_like_edges
 from afgrl.data.tables.options import ReadOptions
-from afgrl.data.tables.roles import TableNames, find_roles
+from afgrl.data.tables.roles import TableNames, find_roles, looks_like_edges
 from tests.data.tables import messages
 
 N = 30
@@ -153,6 +152,8 @@ def test_ends_are_not_fractions():
 def test_ends_are_not_a_running_number_of_the_edges():
     edges = {"Order_ID ": ["o1", "o2"], "buyer": ["a", "b"], "seller": ["b", "c"]}
     assert roles(None, edges)[1] == ("buyer", "seller")
+    edges["seller"] = ["c", "d"]
+    assert roles(None, edges)[1] == ("buyer", "seller")
     assert roles(None, edges | {"Order_ID ": ["o1", "o1"]})[1] == ("Order_ID ", "buyer")
     assert roles(None, {name: cells[:1] for name, cells in edges.items()})[1] == ("Order_ID ", "buyer")
     assert roles(None, {name: edges[name] for name in ("Order_ID ", "buyer")})[1] == ("Order_ID ", "buyer")
@@ -176,8 +177,33 @@ def test_ends_are_not_a_running_number_of_the_edges():
 def test_a_table_of_edges_is_recognized(columns, first_row, is_edges):
     table = pa.table({name: [cell] for name, cell in zip(columns, first_row, strict=True)})
     assert looks_like_edges(table, ReadOptions()) == is_edges
-    assert looks_like_edges(table, ReadOptions(source=columns[0]))
-    assert looks_like_edges(table, ReadOptions(target=columns[0]))
+
+
+CALLS = {"caller": ["ann", "bob", "cy", "ann"], "callee": ["bob", "cy", "ann", "cy"], "minutes": ["3", "5", "2", "9"]}
+PHONES = {"caller": ["11", "12", "13", "11"], "callee": ["12", "13", "11", "13"], "minutes": ["3", "5", "2", "9"]}
+ANSWERS = {"first": ["yes", "no", "yes", "no"] * 3, "second": ["no", "yes", "yes", "no"] * 3, "age": ["30", "40"] * 6}
+SCORES = {name: [str(cell) for cell in range(50 + i, 60 + i)] for i, name in enumerate(("math", "reading", "art"))}
+
+
+@pytest.mark.parametrize(
+    ("columns", "ends"),
+    [
+        (CALLS, ["caller", "callee"]),
+        ({"when": ["mon", "tue", "mon", "wed"]} | CALLS, ["caller", "callee"]),
+        (PHONES, ["caller", "callee"]),
+        (ANSWERS, None),  # categories
+        (SCORES, None),  # numbers that are equal by accident
+        ({"customer": ["1", "2", "2"], "product": ["a", "b", "a"], "amount": ["1", "2", "2"]}, None),
+        ({"person": ["x", "y", "z", "v"]} | CALLS, None),  # a name in each row
+        ({"call_id": ["1", "2", "3", "4"]} | CALLS, None),
+    ],
+)  # fmt: skip
+def test_columns_whose_values_are_ids_of_each_other_are_ends(columns, ends):
+    table = pa.table(columns)
+    assert looks_like_edges(table, ReadOptions()) == (ends is not None)
+    assert not looks_like_edges(table, ReadOptions(id="none"))
+    if ends is not None:
+        assert roles(None, columns)[1] == tuple(ends)
 
 
 def test_an_edge_needs_two_different_columns():

@@ -17,8 +17,12 @@ def test_names():
 
 
 def test_an_unknown_name_gets_a_suggestion():
-    with pytest.raises(UserError, match=r"Unknown dataset 'phto'; did you mean 'photo'\?"):
+    with pytest.raises(
+        UserError, match=r"^There is no file or folder 'phto', and no dataset of this name; did you mean"
+    ):
         load("phto")
+    with pytest.raises(UserError, match=r"no dataset of this name; possible values: citeseer, .*wikics\.$"):
+        load("nosuch")
     with pytest.raises(UserError, match="Unknown type of splits 'rand'"):
         load("demo", splits="rand")
 

@@ -2,6 +2,7 @@
 
 python -m tests.fuzz --seconds 600 --first 1000      # seeds 1000, 1001, …; failures are saved in tests/fuzz/found
 python -m tests.fuzz --handmade                      # every input of tests/fuzz/handmade
+python -m tests.fuzz --written --seconds 600         # valid tables, of which all edges must be read
 """
 
 import argparse
@@ -21,7 +22,7 @@ from tests.fuzz.corpus import save_case
 from tests.fuzz.handmade import catalog
 from tests.fuzz.handmade.outcome import LEFT_OUT
 from tests.fuzz.mutations import mutated
-from tests.fuzz.worker import HANDMADE
+from tests.fuzz.worker import HANDMADE, WRITTEN
 
 FOUND = Path(__file__).parent / "found"
 COMMAND = ("-m", "tests.fuzz.worker")
@@ -120,15 +121,19 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--inputs", type=int, help="this many inputs instead of --seconds")
     parser.add_argument("--handmade", action="store_true", help="the catalog of hand-made inputs instead")
+    parser.add_argument("--written", action="store_true", help="valid tables instead, all edges of which must be read")
     given = parser.parse_args()
     if given.handmade:
         sys.exit(try_handmade())
     chosen = seeds(given.first, 0 if given.inputs else given.seconds, given.inputs or 0)
+    if given.written:
+        chosen = (WRITTEN + seed for seed in chosen)
     counts: collections.Counter[str] = collections.Counter()
     for answer in outcomes(chosen):
         counts["failed" if answer["failure"] else "one sentence" if answer["sentence"] else "read"] += 1
         if answer["failure"]:
-            save_case(mutated(int(answer["input"]))[1], FOUND / answer["input"])
+            if not given.written:
+                save_case(mutated(int(answer["input"]))[1], FOUND / answer["input"])
             print(answer["input"], answer["format"], answer["failure"], answer["sentence"], sep="\n", flush=True)
     print(f"{counts.total():,} inputs: " + ", ".join(f"{number:,} {name}" for name, number in counts.items()))
     sys.exit(bool(counts["failed"]))

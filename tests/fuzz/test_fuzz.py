@@ -8,7 +8,7 @@ from tests.fuzz.__main__ import FOUND, outcomes, seeds
 from tests.fuzz.handmade import SAMPLE, Handmade, catalog
 from tests.fuzz.handmade.outcome import answer
 from tests.fuzz.mutations import mutated
-from tests.fuzz.worker import HANDMADE
+from tests.fuzz.worker import HANDMADE, WRITTEN
 
 SECONDS, FEWEST = 25, 40
 
@@ -19,6 +19,12 @@ def test_mutated_inputs_give_a_result_or_one_sentence():
     assert not failed, failed[0]
     read = sum(not answer["sentence"] for answer in answers)
     assert 0 < read < len(answers)  # the fuzzer reaches both: inputs that are still valid, and those that are not
+
+
+def test_all_edges_of_written_tables_are_read():
+    answers = list(outcomes(f"{WRITTEN}{seed}" for seed in range(120)))
+    failed = [answer for answer in answers if answer["failure"] or answer["sentence"]]
+    assert not failed, failed[0]
 
 
 def test_inputs_that_failed_before_do_so_no_more():

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from tests.fuzz.corpus import Case, load_case
 from tests.fuzz.handmade import catalog
 from tests.fuzz.handmade.outcome import answer
 from tests.fuzz.mutations import mutated
+from tests.fuzz.written import written
 
-HANDMADE = "handmade "
+HANDMADE, WRITTEN = "handmade ", "written "
 Read = Callable[[Path], tuple[str, str]]  # reads in a new folder; the failure, or the sentence
 
 MEMORY = 1 << 30  # bytes that reading a small input may take
@@ -38,6 +39,9 @@ def main() -> None:
         request = line.rstrip("\n")
         if request.startswith(HANDMADE):
             name, read = "handmade", partial(answer, catalog()[request.removeprefix(HANDMADE)])
+        elif request.startswith(WRITTEN):
+            case, options, n_edges = written(int(request.removeprefix(WRITTEN)))
+            name, read = "written", partial(_read, case, options=options, n_edges=n_edges)
         else:
             name, read = _changed(request)
         print(json.dumps({"input": request, "format": name} | measured(read)), flush=True)
@@ -60,21 +64,25 @@ def measured(read: Read) -> dict[str, Any]:
     return {"failure": failure, "sentence": sentence, "seconds": round(seconds, 2)}
 
 
-def _read(case: Case, folder: Path) -> tuple[str, str]:
+def _read(case: Case, folder: Path, options: Sequence[str] = (), n_edges: int | None = None) -> tuple[str, str]:
     for file, content in case.files.items():
         (folder / file).write_bytes(content)
     before = sorted(folder.rglob("*"))
-    failure, sentence = _settings(folder) if case.source == "" else _checked(folder / case.source)
+    if case.source == "":
+        failure, sentence = _settings(folder)
+    else:
+        failure, sentence = _checked(folder / case.source, options, n_edges)
     if not failure and sorted(folder.rglob("*")) != before:
         failure = "left files behind"
     return failure, sentence
 
 
-def _checked(source: Path) -> tuple[str, str]:
+def _checked(source: Path, options: Sequence[str] = (), n_edges: int | None = None) -> tuple[str, str]:
+    """``n_edges`` is how many must be read, if that is known."""
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            app(["check", str(source), "--json"], standalone_mode=False)
+            app(["check", str(source), "--json", *options], standalone_mode=False)
     except SystemExit as stop:
         sentence = err.getvalue().strip()
         if stop.code == 2:
@@ -82,7 +90,9 @@ def _checked(source: Path) -> tuple[str, str]:
         return f"exit code {stop.code}", sentence
     except BaseException:
         return "traceback", traceback.format_exc()[-1500:]
-    json.loads(out.getvalue())
+    found = json.loads(out.getvalue())
+    if n_edges not in (None, found["edges"]):
+        return f"read {found['edges']} of {n_edges} edges", str(found["messages"])
     return "", ""
 
 

@@ -64,6 +64,9 @@ READ_OPTIONS: dict[str, Any] = {
     "knn_graph": Annotated[
         int | None, typer.Option("--knn-graph", min=1, help="Create edges to this many nearest nodes by features.")
     ],
+    "header": Annotated[
+        str | None, typer.Option("--header", help="Whether the file of edges begins with column names: yes or no.")
+    ],
     "encoding": Annotated[str | None, typer.Option("--encoding", help="Encoding of text files; default utf-8.")],
     "na_values": Annotated[
         list[str] | None, typer.Option("--na-values", help="One more word that means a missing value; repeatable.")

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from afgrl.data.dataset import Dataset
-from afgrl.data.frames import dataset_from_frames
+from afgrl.data.frames import check_frames, dataset_from_frames
 from afgrl.data.ingest import IngestReport
 from afgrl.data.networkx_tables import dataset_from_networkx
 from afgrl.data.tables.encode import Fitted
@@ -40,6 +40,7 @@ def as_graph(source: Any, *, like: Graph | Fitted = None) -> Graph:
         return from_pyg(source)
     if hasattr(source, "adj") and hasattr(source, "nodes"):
         return from_networkx(source, like=like)
+    check_frames(source)
     raise UserError(
         f"An object of type {type(source).__name__} is not a graph; pass a Graph, a PyG Data, a pair (adjacency, "
         "features) or (nodes, edges), or a NetworkX graph."

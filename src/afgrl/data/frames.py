@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 def load_frames(source: Any, options: ReadOptions) -> Dataset:
     """A dataset from a pair (nodes, edges) of DataFrames, or from one of nodes without edges."""
     nodes, edges = source if isinstance(source, (tuple, list)) and len(source) == 2 else (source, None)
+    check_frames(nodes, edges)
     if not are_frames((nodes,) if edges is None else (nodes, edges)):
         raise UserError(
             f"An object of type {type(source).__name__} is not a source; pass the name of a dataset, a file, a folder, "
             "or a pair (nodes, edges) of DataFrames."
         )
-    if options.nodes is not None or options.encoding is not None:
-        raise UserError("The options nodes and encoding are for files, not for DataFrames.")
+    if any(option is not None for option in (options.nodes, options.header, options.encoding)):
+        raise UserError("The options nodes, header and encoding are for files, not for DataFrames.")
     if edges is None and options.knn_graph is None:
         raise UserError("One DataFrame has no edges; pass (nodes, edges), or use load(nodes, knn_graph=15).")
     if edges is not None and options.knn_graph is not None:
@@ -39,9 +40,21 @@ def are_frames(objects: Any) -> bool:
     return all(hasattr(one, "columns") and hasattr(one, "rename_axis") for one in objects)
 
 
+def check_frames(*objects: Any) -> None:
+    """Refuse tables of another library that become DataFrames of pandas, such as those of polars."""
+    for other in objects:
+        if hasattr(other, "to_pandas") and not are_frames((other,)):
+            kind = type(other)
+            raise UserError(
+                f"A {kind.__name__} of {kind.__module__.split('.')[0]} is not read; its method to_pandas() makes a "
+                "DataFrame that is."
+            )
+
+
 def dataset_from_frames(
     nodes: pd.DataFrame, edges: pd.DataFrame | None, options: ReadOptions, fitted: Fitted = None
 ) -> Dataset:
+    check_frames(nodes, edges)
     from pandas import RangeIndex
 
     if edges is not None and _has_end_columns(nodes) and not _has_end_columns(edges):

@@ -32,7 +32,7 @@ def load_object(source: Any, options: ReadOptions) -> Dataset:
     """DataFrames, a NetworkX graph or a PyG ``Data``, read like files of the same content."""
     if not (is_networkx(source) or is_pyg(source)):
         return load_frames(source, options)
-    for name in ("nodes", "encoding", "knn_graph"):
+    for name in ("nodes", "header", "encoding", "knn_graph"):
         if getattr(options, name) is not None:
             raise UserError(f"The option {name} is for files and tables, not for an object that is a graph.")
     return _load_networkx(source, options) if is_networkx(source) else _load_pyg(source, options)

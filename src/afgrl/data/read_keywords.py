@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from afgrl.data.tables.options import ReadOptions, column_assignments
 
@@ -22,6 +22,7 @@ class ReadKeywords(TypedDict, total=False):
     columns: Mapping[str, str] | tuple[str, ...]
     text_model: str | None
     knn_graph: int | None
+    header: Literal["yes", "no"] | None
     encoding: str | None
     na_values: str | Sequence[str]
     keep_default_na: bool

@@ -17,7 +17,7 @@ from afgrl.data.read_keywords import ReadKeywords, with_keywords
 from afgrl.data.splits import KEY, UNUSED, Splits, random_splits
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.unpacking import home_expanded, is_file_or_folder
-from afgrl.errors import UserError, unknown
+from afgrl.errors import UserError, suggestion, unknown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -72,7 +72,8 @@ def load(
 
     The options of files are those of `afgrl fit`; what is not given is inferred. ``id``, ``name`` and ``label`` are
     columns of the table of nodes, or "none"; ``source`` and ``target`` are columns of the table of edges; ``nodes`` is
-    the table of nodes, if the first argument is a table of edges. ``na_values`` are more words for a missing value, and
+    the table of nodes, if the first argument is a table of edges. ``header`` is "yes" or "no" where a guess about the
+    first line of the edges would be wrong. ``na_values`` are more words for a missing value, and
     ``keep_default_na=False`` drops NA, NULL and the like from them, as in pandas.
     """
     options = with_keywords(options, read)
@@ -106,7 +107,8 @@ def _checked_path(source: str | Path) -> Path:
     path = home_expanded(source)
     looks_like_a_path = isinstance(source, Path) or path.suffix or os.sep in source or is_file_or_folder(path)
     if not looks_like_a_path:
-        raise unknown("dataset", str(source), names())
+        hint = suggestion(str(source), names())
+        raise UserError(f"There is no file or folder {source!r}, and no dataset of this name; {hint}")
     return path
 
 

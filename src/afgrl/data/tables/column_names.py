@@ -7,7 +7,6 @@ import re
 import pyarrow as pa
 
 from afgrl.data.ingest import first_few
-from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError
 
 # Compared in lower case; earlier names take precedence.
@@ -58,17 +57,15 @@ def is_unnamed(name: str) -> bool:
     return re.fullmatch(rf"\s*|Unnamed: \d+|{PANDAS_INDEX}", name) is not None
 
 
+def words_of(name: str) -> list[str]:
+    """The words of a_name, a-name or aName in lower case."""
+    return [word.lower() for word in re.findall(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*|\d+", name)]
+
+
+def is_numbered(name: str) -> bool:
+    """Whether it is a column of a file without a header."""
+    return re.fullmatch(NUMBERED.format(r"\d+"), name) is not None
+
+
 def has_no_header(table: pa.Table) -> bool:
-    return table.column_names[0] == NUMBERED.format(1)
-
-
-def looks_like_edges(table: pa.Table, options: ReadOptions) -> bool:
-    if options.source or options.target:
-        return True
-    named = find_column(table, SOURCE_NAMES) is not None and find_column(table, TARGET_NAMES) is not None
-    return table.num_columns == 2 or named or (has_no_header(table) and _starts_with_an_edge(table))
-
-
-def _starts_with_an_edge(table: pa.Table) -> bool:
-    """Whether the first row is two integers, and perhaps a weight and a time."""
-    return 2 <= table.num_columns <= 4 and all(str(table[place][0]).strip().isdigit() for place in (0, 1))
+    return is_numbered(table.column_names[0])

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
+from afgrl.data.ingest import IngestReport
 from afgrl.data.spill import Spill
-from afgrl.data.tables.column_names import ID_NAMES, NUMBERED, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES
-from afgrl.data.tables.csv_format import COMMENT_SIGNS, check_column_names, detect_csv_format, undecodable
+from afgrl.data.tables.column_names import NUMBERED
+from afgrl.data.tables.csv_format import CsvFormat, check_column_names, detect_csv_format, is_comment, undecodable
+from afgrl.data.tables.header import is_header
 from afgrl.data.unpacking import open_unpacked
 from afgrl.errors import UserError
 
@@ -20,45 +21,65 @@ MAX_ROW_BYTES = 16 << 20
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".edges", ".edgelist")
 
 
-def read_csv_file(path: Path, encoding: str | None, *, edges: bool, spill: Spill | None = None) -> pa.Table:
-    """A table of text; ``edges`` and ``spill``: see ``read_table``."""
-    detected = detect_csv_format(path, encoding, edges=edges)
-    encoding, delimiter = detected.encoding, detected.delimiter
+def read_csv_file(
+    path: Path, encoding: str | None, *, edges: bool, header: str | None = None, report: IngestReport | None = None,
+    spill: Spill | None = None,
+) -> pa.Table:  # fmt: skip
+    """A table of text; for the options, see ``read_table``."""
+    found = detect_csv_format(path, encoding, edges=edges, header=header)
+    numbered = [NUMBERED.format(i) for i in range(1, len(found.first_row) + 1)]
     with open_unpacked(path) as file:
-        source: Any = file
-        if edges and (detected.has_comments or delimiter == " "):
-            source = _clean_edge_list(path, file, encoding, delimiter, spill)
-            encoding, delimiter = "utf-8", "\t" if delimiter == " " else delimiter
 
-        def parse(names: list[str], *, header: bool) -> pa.Table:
-            check_column_names(path, names)
+        def rows(*, below_header: bool, comments: bool) -> pa.Table:
+            """The rows as columns with numbers; with ``comments``, lines that begin with # or % are none."""
+            source, encoding, delimiter = file, found.encoding, found.delimiter
             source.seek(0)
-            return _parse(path, source, names, delimiter, encoding, skip=detected.n_skipped + header, spill=spill)
+            if edges and (comments or delimiter == " "):
+                source = _clean_edge_list(path, file, encoding, delimiter, spill, comments=comments)
+                encoding, delimiter = "utf-8", "\t" if delimiter == " " else delimiter
+                source.seek(0)
+            skip = found.n_skipped + below_header
+            return _parse(path, source, numbered, delimiter, encoding, skip=skip, spill=spill)
 
-        numbered = [NUMBERED.format(i) for i in range(1, len(detected.first_row) + 1)]
-        if edges and all(_is_number(cell) for cell in detected.first_row):
-            return parse(numbered, header=False)
-        table = parse(detected.first_row, header=True)
-        return parse(numbered, header=False) if edges and _is_an_edge(detected.first_row, table) else table
+        table, has_header = None, header != "no"
+        if edges and header is None:
+            has_numbers = all(map(_is_number, found.first_row))
+            table = None if has_numbers else rows(below_header=True, comments=found.has_comments)
+            has_header = table is not None and is_header(found.first_row, table)
+        if report is not None:
+            _report_comments(found, report, path.name, has_header=has_header)
+        if not has_header:
+            return rows(below_header=False, comments=found.has_comments)
+        check_column_names(path, found.first_row)
+        if table is None or found.has_comments:  # below a header, # and % begin ids
+            table = rows(below_header=True, comments=False)
+        return table.rename_columns(found.first_row)
 
 
-def _is_an_edge(cells: list[str], table: pa.Table) -> bool:
-    """Whether a first row is not a header: it has a node of a later row, and no common column name."""
-    if {cell.lower() for cell in cells} & {*SOURCE_NAMES, *TARGET_NAMES, *WEIGHT_NAMES, *ID_NAMES}:
-        return False
-    first = pa.array(cells[:2], pa.string())
-    return any(bool(pc.any(pc.is_in(column, value_set=first)).as_py()) for column in table.columns[:2])
+def _report_comments(found: CsvFormat, report: IngestReport, where: str, *, has_header: bool) -> None:
+    lines = [line for line in found.like_rows if line < found.n_skipped or not has_header]
+    if lines and not all(map(_is_number, found.first_row)):
+        report.warning(
+            f"Lines of {where} that begin with # or % are read as comments, though they have as many cells as a row: "
+            f"{len(lines):,}, first in line {lines[0] + 1}; they are rows if the first line has column names (--header "
+            "yes)."
+        )
 
 
-def _clean_edge_list(path: Path, file: Any, encoding: str, delimiter: str, spill: Spill | None) -> Any:
+def _clean_edge_list(
+    path: Path, file: Any, encoding: str, delimiter: str, spill: Spill | None, *, comments: bool
+) -> Any:
     """The lines with comments emptied, which keeps line numbers, and one tab instead of any number of spaces."""
     cleaned: Any = io.BytesIO() if spill is None else open(spill.new_file(), "wb+")  # noqa: SIM115
+    text = io.TextIOWrapper(file, encoding)
     try:
-        for line in io.TextIOWrapper(file, encoding):
-            row = "" if line.lstrip().startswith(COMMENT_SIGNS) else line.rstrip("\r\n")
+        for line in text:
+            row = "" if comments and is_comment(line) else line.rstrip("\r\n")
             cleaned.write((("\t".join(row.split()) if delimiter == " " else row) + "\n").encode())
     except UnicodeError as error:
         raise undecodable(path, encoding, error) from None
+    finally:
+        text.detach()  # otherwise it closes the file
     return cleaned
 
 
@@ -94,8 +115,10 @@ def _parse(
             raise undecodable(path, encoding, error) from None
         row = invalid[0]
         line = "" if row.number is None else f", line {_line_number(source, encoding, skip, row.number)}"
+        advice = "; a table with a header has no comments" if is_comment(row.text) else ""
         raise UserError(
-            f"{path}{line}: expected {row.expected_columns} cells, found {row.actual_columns}: {_shortened(row.text)}."
+            f"{path}{line}: expected {row.expected_columns} cells, found {row.actual_columns}: {_shortened(row.text)}"
+            f"{advice}."
         ) from None
 
 

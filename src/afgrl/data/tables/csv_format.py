@@ -21,38 +21,61 @@ class CsvFormat:
     encoding: str
     delimiter: str  # " ": any number of spaces
     n_skipped: int  # lines before the first row
-    has_comments: bool
     first_row: list[str]
+    has_comments: bool  # below the first row, if that is not a header
+    like_rows: list[int]  # lines that are read as comments, but have as many cells as a row
 
 
-def detect_csv_format(path: Path, encoding: str | None, *, edges: bool) -> CsvFormat:
+class EmptyTable(UserError):
+    """A file without a row."""
+
+
+def detect_csv_format(path: Path, encoding: str | None, *, edges: bool, header: str | None = None) -> CsvFormat:
     with open_unpacked(path) as file:
         head = file.read(1 << 20)
     encoding = encoding or next((name for mark, name in BYTE_ORDER_MARKS.items() if head.startswith(mark)), "utf-8")
     encoding = _checked_encoding(encoding)
     if b"\0" in head and not encoding.startswith("utf-16"):
         raise UserError(f"The file {path} is not text: it contains zero bytes.")
-    n_skipped, line, has_comments = _first_row(path, _decode(path, head, encoding), edges=edges)
-    delimiter = _delimiter(path, line)
+    lines = _decode(path, head, encoding).splitlines()
+    if lines and re.fullmatch(r'\ufeff?"?sep=.?"?', lines[0].strip()):  # a first line that Excel understands
+        lines[0] = ""
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    if not filled:
+        raise EmptyTable(f"The file {path} has no rows.")
+    comments = [i for i in filled if edges and is_comment(lines[i])]
+    first = next((i for i in filled if i not in comments), filled[0])
+    delimiter = _delimiter(path, lines[first])
+    cells = _cells(path, lines[first], delimiter)
+    if len(cells) > MAX_COLUMNS:
+        raise _too_many_columns(path)
+    like_rows = [i for i in comments if _may_be_a_row(lines[i], delimiter, len(cells))]
+    if first in comments and first not in like_rows:
+        raise EmptyTable(f"The file {path} has no rows.")
+    if first in comments or (header == "yes" and like_rows):  # # and % begin a name of a column, or an id
+        first = min(first, like_rows[0])
+        cells, comments, like_rows = _cells(path, lines[first], delimiter), [], []
+    has_comments = any(i > first for i in comments)
+    return CsvFormat(encoding, delimiter, first, cells, has_comments, like_rows)
+
+
+def is_comment(line: str) -> bool:
+    return line.lstrip().startswith(COMMENT_SIGNS)
+
+
+def _may_be_a_row(line: str, delimiter: str, n_cells: int) -> bool:
+    """#a,b is an edge of a hashtag if rows have two cells; # a,b is not."""
+    after = line.lstrip().lstrip("".join(COMMENT_SIGNS))
+    found = len(line.split()) if delimiter == " " else line.count(delimiter) + 1
+    return bool(after) and not after[0].isspace() and n_cells == found > 1
+
+
+def _cells(path: Path, line: str, delimiter: str) -> list[str]:
     try:
         cells = line.split() if delimiter == " " else next(csv.reader([line], delimiter=delimiter))
     except csv.Error as error:  # a name of more than 131,072 characters
         raise UserError(f"The first row of {path} is not one of a table: {short_reason(error)}.") from None
-    if len(cells) > MAX_COLUMNS:
-        raise _too_many_columns(path)
-    return CsvFormat(encoding, delimiter, n_skipped, has_comments, [cell.strip() for cell in cells])
-
-
-def _first_row(path: Path, text: str, *, edges: bool) -> tuple[int, str, bool]:
-    """The number of lines before the first row, that row, and whether there are comments (in edge lists only)."""
-    lines = text.splitlines()
-    comments = {i for i, line in enumerate(lines) if edges and line.lstrip().startswith(COMMENT_SIGNS)}
-    if lines and re.fullmatch(r'\ufeff?"?sep=.?"?', lines[0].strip()):  # a first line that Excel understands
-        lines[0] = ""
-    first = next((i for i, line in enumerate(lines) if line.strip() and i not in comments), None)
-    if first is None:
-        raise UserError(f"The file {path} has no rows.")
-    return first, lines[first], bool(comments)
+    return [cell.strip() for cell in cells]
 
 
 def _delimiter(path: Path, row: str) -> str:

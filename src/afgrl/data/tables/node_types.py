@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from afgrl.data.tables.column_names import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, find_column
+from afgrl.data.tables.column_names import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, find_column, words_of
 from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError
 
@@ -29,6 +29,7 @@ class TypedTables:
     edges: Mapping[str, pa.Table]  # where → table
     where: Mapping[str, str]  # node type → where
     ignored: list[str]
+    empty: list[str]  # files without rows
 
 
 @dataclass(frozen=True)
@@ -47,20 +48,22 @@ def type_of_file(file: Path) -> str:
 
 def referred_type(column: str, types: Collection[str]) -> str | None:
     """The node type that a column is named after: ``users`` for user_id, userId, user, from_user_id."""
-    words = _words(column)
+    words = words_of(column)
     if words[-1:] == ["id"]:
         words = words[:-1]
     elif words and words[-1].endswith("id"):  # userid
         words = [*words[:-1], words[-1].removesuffix("id")]
     for node_type in types:
-        wanted = _words(node_type)
+        wanted = words_of(node_type)
         last = words[-len(wanted) :]
         if wanted and len(last) == len(wanted) and all(map(_is_same_word, last, wanted)):
             return node_type
     return None
 
 
-def sort_tables(tables: Mapping[Path, pa.Table], fitted_types: Collection[str] = ()) -> TypedTables:
+def sort_tables(
+    tables: Mapping[Path, pa.Table], fitted_types: Collection[str] = (), empty: list[str] | None = None
+) -> TypedTables:
     """Tell node tables from edge tables. With ``fitted_types``, only tables with these names list nodes.
 
     A table of edges is called so, or has the columns of two ends and no id of its own. A table of nodes is called so,
@@ -85,6 +88,7 @@ def sort_tables(tables: Mapping[Path, pa.Table], fitted_types: Collection[str] =
         {file.name: table for file, table in edges.items()},
         {node_type: file.name for node_type, file in nodes.items()},
         ignored,
+        empty or [],
     )
 
 
@@ -136,11 +140,6 @@ def _has_own_id(table: pa.Table, node_type: str) -> bool:
 
 def _has_source_and_target(table: pa.Table) -> bool:
     return find_column(table, SOURCE_NAMES) is not None and find_column(table, TARGET_NAMES) is not None
-
-
-def _words(name: str) -> list[str]:
-    """The words of a_name, a-name or aName in lower case."""
-    return [word.lower() for word in re.findall(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*|\d+", name)]
 
 
 def _is_same_word(a: str, b: str) -> bool:

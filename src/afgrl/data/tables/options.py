@@ -25,9 +25,14 @@ class ReadOptions:
     columns: tuple[str, ...] = ()  # node table: types of columns, such as "zip=category"
     text_model: str | None = None  # folder of a sentence-transformers model that embeds text columns
     knn_graph: int | None = None  # for sources without edges: link each node to this many nearest neighbors
+    header: Literal["yes", "no"] | None = None  # of a text file of edges, or of the only table: whether it has one
     encoding: str | None = None  # of text files; by default that of the byte order mark, or utf-8
     na_values: tuple[str, ...] = ()  # more words that mean a missing value, as in pandas
     keep_default_na: bool = True  # whether NA, NULL and the like mean a missing value, as in pandas
+
+    def __post_init__(self) -> None:
+        if self.header not in (None, "yes", "no"):
+            raise unknown("header", self.header, ("yes", "no"))
 
     @property
     def given(self) -> dict[str, Any]:

@@ -6,17 +6,19 @@ The values decide where there are edges: their ends are ids of nodes. Names and 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport, first_few
-from afgrl.data.tables.cells import is_unique
+from afgrl.data.tables.cells import is_date_type, is_text_type, is_unique
 from afgrl.data.tables.column_names import (
     SOURCE_NAMES,
     TARGET_NAMES,
     find_column,
+    has_no_header,
     is_called_id,
     is_declined,
     is_unnamed,
@@ -24,12 +26,15 @@ from afgrl.data.tables.column_names import (
 )
 from afgrl.data.tables.id_column import MAX_COLUMNS, IdCandidates, id_candidates
 from afgrl.data.tables.ids import ids_as_text, row_numbers
-from afgrl.data.tables.numbers import has_fractions
+from afgrl.data.tables.numbers import MIN_SHARE, detect_format, has_fractions
 from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError
 
 MAX_ROWS = 100_000  # of the edge table whose values are compared with ids
 MIN_MATCH = 0.5  # share of the ends that are ids of nodes
+MAX_COMPARED = 10  # columns of an edge table that are compared with each other
+MIN_COMMON_NUMBERS = 0.25  # share of all numbers of two columns that both have
+MAX_NUMBER_COLUMNS = 4  # two ends that are numbers, and perhaps a weight and a time
 
 
 class TableNames(NamedTuple):
@@ -65,6 +70,68 @@ def find_roles(
     if edges is None or ends is None:
         return id_column, None
     return id_column, _complete_ends(edges, ends, report, names.edges)
+
+
+def looks_like_edges(table: pa.Table, options: ReadOptions) -> bool:
+    """Whether a table whose name says nothing is one of edges."""
+    named = find_column(table, SOURCE_NAMES) is not None and find_column(table, TARGET_NAMES) is not None
+    if table.num_columns == 2 or named or (has_no_header(table) and _starts_with_an_edge(table)):
+        return True
+    if options.id or options.name or options.label or options.columns:  # what only a table of nodes has
+        return False
+    ends = _ends_of_each_other(table)
+    if not ends:
+        return False
+    rest = table.drop_columns(ends).slice(0, MAX_ROWS)
+    identifying = [name for name in id_candidates(rest, ()).identifying if not is_unnamed(name)]
+    return not any(is_called_id(name) or _kind_of_ids(rest[name]) == "words" for name in identifying)
+
+
+def refers_to(edges: pa.Table, nodes: pa.Table) -> bool:
+    """Whether two columns of one table hold ids of the other."""
+    sample, ends = edges.slice(0, MAX_ROWS), Ends(find_column(edges, SOURCE_NAMES), find_column(edges, TARGET_NAMES))
+    return any(_match(nodes[name], sample, ends)[0] >= MIN_MATCH for name in id_candidates(nodes, ()).in_order)
+
+
+def _starts_with_an_edge(table: pa.Table) -> bool:
+    """Whether the first row is two integers, and perhaps a weight and a time."""
+    n_fitting = 2 <= table.num_columns <= MAX_NUMBER_COLUMNS
+    return n_fitting and all(str(table[place][0]).strip().isdigit() for place in (0, 1))
+
+
+def _ends_of_each_other(table: pa.Table) -> list[str]:
+    """The only two columns whose values are ids of each other; none if there are several such pairs.
+
+    Numbers may be equal by accident, so only those of the first two columns of a narrow table count. A table with more
+    rows than pairs of values has categories.
+    """
+    names = _possible_ends(table)
+    columns = {name: table[name].slice(0, MAX_ROWS) for name in names[:MAX_COMPARED]}
+    kinds = {name: _kind_of_ids(column) for name, column in columns.items()}
+    values = {name: ids_as_text(column).unique().drop_null() for name, column in columns.items() if kinds[name]}
+    found = []
+    for pair in combinations(values, 2):
+        are_numbers = kinds[pair[0]] == "numbers"
+        if kinds[pair[0]] != kinds[pair[1]] or (are_numbers and len(names) > MAX_NUMBER_COLUMNS):
+            continue
+        first, second = (values[name] for name in pair)
+        n_common = pc.sum(pc.is_in(first, value_set=second)).as_py() or 0
+        n_all = len(first) + len(second) - n_common
+        needed = MIN_COMMON_NUMBERS * n_all if are_numbers else MIN_MATCH * min(len(first), len(second))
+        if n_common and n_common >= needed and min(table.num_rows, MAX_ROWS) <= n_all**2:
+            found.append(list(pair))
+    is_clear = len(found) == 1 and (found[0] == names[:2] or kinds[found[0][0]] == "words")
+    return found[0] if is_clear else []
+
+
+def _kind_of_ids(column: pa.ChunkedArray) -> Literal["numbers", "words"] | None:
+    """None for fractions, dates and the like."""
+    number_format, share = detect_format(column)
+    if is_date_type(column.type) or has_fractions(column):
+        return None
+    if share < MIN_SHARE:
+        return "words" if is_text_type(column.type) else None
+    return "numbers" if number_format == "number" else None
 
 
 def _find_id(
@@ -169,7 +236,11 @@ def _possible_ends(table: pa.Table) -> list[str]:
 
 
 def _first_ends(table: pa.Table, ends: Ends) -> list[str]:
-    """The first columns that are not fractions and not a running number of the edges, if two are left."""
+    """Two columns of ids of each other, else the first columns that are not fractions and not a running number of the
+    edges, if two are left."""
+    of_each_other = [] if any(ends) else _ends_of_each_other(table)
+    if of_each_other:
+        return of_each_other
     possible = [name for name in _possible_ends(table) if name not in ends]
     likely = [name for name in possible if not has_fractions(table[name])]
     if len(likely) > 2 and is_called_id(likely[0]) and table.num_rows > 1 and is_unique(table[likely[0]]):
