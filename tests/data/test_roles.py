@@ -193,6 +193,7 @@ SCORES = {name: [str(cell) for cell in range(50 + i, 60 + i)] for i, name in enu
         (PHONES, ["caller", "callee"]),
         (ANSWERS, None),  # categories
         (SCORES, None),  # numbers that are equal by accident
+        ({name: SCORES[name] for name in ("math", "reading")} | {"gender": ["f", "m"] * 5}, None),
         ({"customer": ["1", "2", "2"], "product": ["a", "b", "a"], "amount": ["1", "2", "2"]}, None),
         ({"person": ["x", "y", "z", "v"]} | CALLS, None),  # a name in each row
         ({"call_id": ["1", "2", "3", "4"]} | CALLS, None),

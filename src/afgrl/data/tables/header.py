@@ -38,6 +38,16 @@ COLUMN_WORDS = frozenset(
     )
 )
 
+MEASURES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        count date day distance duration frequency lag length minute number rating score second similarity size
+        strength time timestamp value weight year
+        """,
+    )
+)
+
 
 def is_header(cells: list[str], table: pa.Table) -> bool:
     """Whether ``cells`` name the columns of ``table``, the rows below them.
@@ -85,6 +95,11 @@ def _are_names_of_columns(cells: list[str], table: pa.Table) -> bool:
 def _is_name_of_column(cell: str) -> bool:
     """Such as next_words; without a name, it is the index of a DataFrame."""
     return all(word in COLUMN_WORDS or word.removesuffix("s") in COLUMN_WORDS for word in words_of(cell))
+
+
+def is_name_of_ends(name: str) -> bool:
+    """Whether a column is called like one end of edges, such as callee or user_id, and not like a measure."""
+    return bool(set(words_of(name)) - MEASURES) and _is_name_of_column(name)
 
 
 def _is_out_of_order(cell: str, column: pa.ChunkedArray) -> bool:

@@ -24,6 +24,7 @@ from afgrl.data.tables.column_names import (
     is_unnamed,
     require_column,
 )
+from afgrl.data.tables.header import is_name_of_ends
 from afgrl.data.tables.id_column import MAX_COLUMNS, IdCandidates, id_candidates
 from afgrl.data.tables.ids import ids_as_text, row_numbers
 from afgrl.data.tables.numbers import MIN_SHARE, detect_format, has_fractions
@@ -102,8 +103,8 @@ def _starts_with_an_edge(table: pa.Table) -> bool:
 def _ends_of_each_other(table: pa.Table) -> list[str]:
     """The only two columns whose values are ids of each other; none if there are several such pairs.
 
-    Numbers may be equal by accident, so only those of the first two columns of a narrow table count. A table with more
-    rows than pairs of values has categories.
+    Numbers may be equal by accident, so only those of the first two columns of a narrow table count, if they are called
+    like ends of edges. A table with more rows than pairs of values has categories.
     """
     names = _possible_ends(table)
     columns = {name: table[name].slice(0, MAX_ROWS) for name in names[:MAX_COMPARED]}
@@ -112,7 +113,9 @@ def _ends_of_each_other(table: pa.Table) -> list[str]:
     found = []
     for pair in combinations(values, 2):
         are_numbers = kinds[pair[0]] == "numbers"
-        if kinds[pair[0]] != kinds[pair[1]] or (are_numbers and len(names) > MAX_NUMBER_COLUMNS):
+        if kinds[pair[0]] != kinds[pair[1]]:
+            continue
+        if are_numbers and (len(names) > MAX_NUMBER_COLUMNS or not all(map(is_name_of_ends, pair))):
             continue
         first, second = (values[name] for name in pair)
         n_common = pc.sum(pc.is_in(first, value_set=second)).as_py() or 0
