@@ -133,7 +133,7 @@ def fit(
         file = {"report": str(run.report_file)} if report else {}
         print(json.dumps({"run": str(run.path), "seconds": seconds, **file, **(last[0] if last else {})}))
     else:
-        following = "evaluate" if run.data().get("classes") else "explore" if report else "report"
+        following = "evaluate" if run.data().get("classes") else _after_report() if report else "report"
         shown = f"; its report is {run.report_file}" if report else ""
         print(f"Saved to {run.path} ({seconds} s){shown}. Next: {pasteable(following, run.path)}")
 
@@ -144,6 +144,12 @@ def _write_report(run: Any, data_dir: str | None, say: Callable[[str], Any]) -> 
 
     cluster_run(run, data_dir=data_dir)
     write_report(run, run.report_file, message=say)
+
+
+def _after_report() -> str:
+    from afgrl.explore import missing_packages
+
+    return "quality" if missing_packages() else "explore"
 
 
 def _resume(run: Any, device: str, data_dir: str | None, quiet: bool) -> Any:
