@@ -70,6 +70,11 @@ def test_a_name_that_several_nodes_have_is_an_error(cities):
     answer = afgrl("search", cities / "run", "town")
     assert answer.exit_code == 2
     assert answer.stderr.startswith("119 nodes have 'town' in their name; pass an id: 'Town 1 (")
+    assert answer.stderr.count("'Town ") == 10
+    assert answer.stderr.endswith(" and 109 more; -k 119 lists all.\n")
+    assert afgrl("search", cities / "run", "town", "-k", 2).stderr.count("'Town ") == 2
+    every = afgrl("search", cities / "run", "town", "-k", 200).stderr
+    assert (every.count("'Town "), "more" in every) == (119, False)
     assert "Unknown node 'Pariss'; did you mean 'Paris'?" in afgrl("search", cities / "run", "Pariss").stderr
 
 
