@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from afgrl.evaluate.best import MARK, best_of_columns
 from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 
 
@@ -22,16 +23,15 @@ def _task_scores(answer: dict[str, Any]) -> Table:
     table.title = make_title(
         f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}"
     )
-    table.caption = f"Last-epoch evaluation: one embedding for all tasks. Splits: {answer['splits']}."
+    table.caption = (
+        f"{MARK} best of its column. Last-epoch evaluation: one embedding for all tasks. Splits: {answer['splits']}."
+    )
     if answer["sampled"]:
         table.caption += f" {answer['sampled']}"
-    table.add_row("trained", *_cells(answer["last-epoch"]), style="bold")
     if answer["best-epoch"]:
-        table.add_row("trained, best epoch", *_cells(answer["best-epoch"]))
         epochs = ", ".join(f"{task} {part['epoch']}" for task, part in answer["best-epoch"].items() if "epoch" in part)
         table.caption += f" Best epoch: chosen with labels, as in the paper ({epochs})."
-    for name, parts in answer["baselines"].items():
-        table.add_row(BASELINES[name], *_cells(parts), style="dim")
+    _add_scores(table, answer)
     return table
 
 
@@ -43,21 +43,40 @@ def _readout_scores(answer: dict[str, Any]) -> Table:
         "k-means on the leading directions of the vectors and their PageRank average; each fit is the best of 10 "
         "restarts, chosen without labels."
     )
-    table.add_row("trained", *_cells(answer["last-epoch"], READOUT_COLUMNS), style="bold")
-    for name, parts in answer["baselines"].items():
-        if READOUT_COLUMNS[0].task in parts:
-            table.add_row(BASELINES[name], *_cells(parts, READOUT_COLUMNS), style="dim")
+    _add_scores(table, answer, READOUT_COLUMNS)
     return table
 
 
+def _add_scores(table: Table, answer: dict[str, Any], columns: Sequence[ScoreColumn] = COLUMNS) -> None:
+    """A row of each embedding that has these scores. Those of the best epoch, chosen with labels, have no mark."""
+    titled = {
+        "trained": answer["last-epoch"],
+        **{BASELINES[name]: parts for name, parts in answer["baselines"].items()},
+    }
+    titled = {title: parts for title, parts in titled.items() if columns[0].task in parts}
+    rows = list(zip(titled, mark_best([_cells(parts, columns) for parts in titled.values()]), strict=True))
+    if answer["best-epoch"] and columns is COLUMNS:
+        rows.insert(1, ("best epoch", [Text(cell) for cell in _cells(answer["best-epoch"], columns)]))
+    for title, cells in rows:
+        table.add_row(title, *cells)
+
+
+def mark_best(rows: Sequence[Sequence[str]]) -> list[list[Text]]:
+    """The best value of each column is bold, and has a star for those who see no bold."""
+    return [
+        [Text(MARK + cell, "bold") if is_best else Text(cell) for cell, is_best in zip(row, best, strict=True)]
+        for row, best in zip(rows, best_of_columns(rows), strict=True)
+    ]
+
+
 def _cells(parts: dict[str, Any], columns: Sequence[ScoreColumn] = COLUMNS) -> list[str]:
-    return [_cell(parts[task][name], name) for task, name, _ in columns]
+    return [_cell(parts[column.task][column.name], column) for column in columns]
 
 
-def _cell(score: dict[str, Any], name: str) -> str:
-    if name == "accuracy":
-        return f"{score['mean']:.2f}" + (f" ± {score['std']:.2f}" if len(score["values"]) > 1 else "")
-    return f"{score['mean']:.4f}"
+def _cell(score: dict[str, Any], column: ScoreColumn) -> str:
+    shown = f"{score['mean']:.{column.digits}f}"
+    shows_spread = column.name == "accuracy" and len(score["values"]) > 1
+    return shown + (f" ± {score['std']:.{column.digits}f}" if shows_spread else "")
 
 
 def catalog(rows: list[dict[str, Any]]) -> Table:

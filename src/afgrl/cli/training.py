@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from afgrl.cli import processes
 from afgrl.cli.app import (
@@ -51,7 +52,8 @@ ALLOWED_WITH_RESUME = {"source", "out", "report", "resume", "device", "data_dir"
 
 @command
 def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet: Quiet = False) -> None:
-    """Embed handwritten digits and show the gain over untrained baselines; no network, under a minute."""
+    """Embed handwritten digits with the default settings and score them beside vectors that need no training; no
+    network, one to two minutes."""
     from afgrl.experiment.evaluation import evaluate_run
     from afgrl.runs.invocation import pasteable
     from afgrl.runs.spec import RunSpec
@@ -59,9 +61,9 @@ def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet:
     started = time.perf_counter()
     run = _fit(RunSpec("demo"), out, device, quiet)
     scores = evaluate_run(run, device_of(device))
-    _print_scores(scores, as_json, extra={"run": str(run.path)})
+    _print_scores(run, scores, as_json, extra={"run": str(run.path)})
     if not as_json:
-        print(f"\nSaved to {run.path} ({time.perf_counter() - started:.0f} s in total). Next:")
+        print(f"Saved to {run.path} ({time.perf_counter() - started:.0f} s in total). Next:")
         print(f"  {pasteable('search', run.path, 0, '-k', 5)}     the digits most similar to digit number 0")
 
 
@@ -223,9 +225,10 @@ def evaluate(
     from afgrl.experiment.evaluation import evaluate_run
 
     say = silent if quiet else message
+    run = opened(run_path)
     with working("Evaluating", quiet=quiet):
-        scores = evaluate_run(opened(run_path), device_of(device), data_dir=data_dir, message=say)
-    _print_scores(scores, as_json)
+        scores = evaluate_run(run, device_of(device), data_dir=data_dir, message=say)
+    _print_scores(run, scores, as_json)
 
 
 def _fit(spec: Any, out: Path | None, device: str, quiet: bool, *, force: bool = False) -> Any:
@@ -235,11 +238,19 @@ def _fit(spec: Any, out: Path | None, device: str, quiet: bool, *, force: bool =
     return fit(spec, out, device_of(device), force=force, display=progress_display(quiet), message=say)
 
 
-def _print_scores(scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any] | None = None) -> None:
+def _print_scores(run: Any, scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any] | None = None) -> None:
     from afgrl.cli import tables
+    from afgrl.evaluate.columns import COLUMNS, READOUT_COLUMNS
+    from afgrl.report.best import best_vectors
 
     if as_json:
         print_json({**scores, **(extra or {})})
-    else:
-        for table in tables.scores(scores):
-            stdout.print(table)
+        return
+    for table, columns in zip(tables.scores(scores), (COLUMNS, READOUT_COLUMNS), strict=True):
+        stdout.print(table)
+        best = best_vectors(run, scores, columns)
+        if best:
+            stdout.print(Text(best.sentence))
+            for name, line in best.commands.items():
+                print(f"  {line}     {name}")
+            print()

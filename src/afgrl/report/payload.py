@@ -14,6 +14,7 @@ from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS, READOUT_
 from afgrl.ops.knn import Neighbors, nearest_neighbors
 from afgrl.ops.knn.blocks import nearest_in_blocks
 from afgrl.report.arrays import Json, pack_array, smallest_type
+from afgrl.report.best import best_vectors
 from afgrl.report.map_nodes import MAX_COLUMNS, MapNodes
 from afgrl.report.sample import Sampling
 from afgrl.runs.added import additions, all_vectors
@@ -140,12 +141,14 @@ def _scores(run: Run) -> Json | None:
     rows = [("trained", "trained, last epoch", stored["last-epoch"])]
     if stored.get("best-epoch"):
         rows.append(("best-epoch", "trained, best epoch", stored["best-epoch"]))
+    best = best_vectors(run, stored, SHOWN_SCORES)
     rows += [("baseline", BASELINES.get(name, name), tasks) for name, tasks in stored.get("baselines", {}).items()]
     return {
         "dataset": stored.get("dataset"),
         "splits": stored.get("splits"),
         "headings": [_heading(column) for column in SHOWN_SCORES],
         "rows": [{"kind": kind, "name": name, "cells": _cells(tasks)} for kind, name, tasks in rows],
+        "best": best and best._asdict(),
     }
 
 
@@ -174,8 +177,8 @@ def _quality(run: Run) -> Json | None:
 
 
 def _heading(column: ScoreColumn) -> Json:
-    task, name, title = column
-    return {"title": title, "digits": 2 if name == "accuracy" else 4, "charted": (task, name) in CHARTED}
+    charted = (column.task, column.name) in CHARTED
+    return {"title": column.title, "digits": column.digits, "charted": charted}
 
 
 def _cells(tasks: Json) -> list[Json | None]:
