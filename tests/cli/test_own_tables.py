@@ -60,7 +60,7 @@ def test_a_name_finds_the_node_and_the_answer_has_names_and_columns(cities):
     assert first["columns"] == wanted | {"founded": f"{1000 + row}-01-31"}
     shown = afgrl("search", cities / "run", "paris", "-k", 3).stdout
     assert f"most similar to Paris ({paris})" in shown
-    assert all(word in shown for word in (first["name"], "population", str(expected["population"])))
+    assert all(word in shown for word in (first["name"], "population", f"{expected['population']:,}"))
     assert max(map(len, shown.splitlines())) <= 80
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from afgrl.amounts import counted
 from afgrl.analysis.index import as_tensors, open_index
 from afgrl.data.ingest import first_few
 from afgrl.errors import UserError, unknown
@@ -124,7 +125,7 @@ def _row_of(ids: np.ndarray, names: pa.ChunkedArray | None, wanted: str, k: int)
     if len(rows) > 1:
         some = first_few([f"{names[int(row)]} ({ids[row]})" for row in rows[:k]], k)  # type: ignore[index]
         more = f" and {len(rows) - k:,} more; -k {len(rows)} lists all" if len(rows) > k else ""
-        raise UserError(f"{len(rows):,} nodes have {wanted!r} in their name; pass an id: {some}{more}.")
+        raise UserError(f"{counted(len(rows), 'node')} have {wanted!r} in their name; pass an id: {some}{more}.")
     if len(rows):
         return int(rows[0])
     if names is None and ids.dtype.kind in "iu":

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from afgrl.amounts import counted, duration
 from afgrl.cli import processes
 from afgrl.cli.app import (
     check_folder,
@@ -63,7 +64,7 @@ def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet:
     scores = evaluate_run(run, device_of(device))
     _print_scores(run, scores, as_json, extra={"run": str(run.path)})
     if not as_json:
-        print(f"Saved to {run.path} ({time.perf_counter() - started:.0f} s in total). Next:")
+        print(f"Saved to {run.path} ({duration(time.perf_counter() - started)} in total). Next:")
         print(f"  {pasteable('search', run.path, 0, '-k', 5)}     the digits most similar to digit number 0")
 
 
@@ -128,7 +129,7 @@ def fit(
     else:
         run = _resume(job, device, data_dir, quiet)
     last = run.lines(HISTORY)[-1:]
-    seconds = round(time.perf_counter() - started, 2)
+    seconds = max(0.0, round(time.perf_counter() - started, 2))  # the clock of a machine that was moved can go back
     if report:
         _write_report(run, data_dir, silent if quiet or as_json else message)
     if as_json:
@@ -137,7 +138,7 @@ def fit(
     else:
         following = "evaluate" if run.data().get("classes") else _after_report() if report else "report"
         shown = f"; its report is {run.report_file}" if report else ""
-        print(f"Saved to {run.path} ({seconds} s){shown}. Next: {pasteable(following, run.path)}")
+        print(f"Saved to {run.path} ({duration(seconds)}){shown}. Next: {pasteable(following, run.path)}")
 
 
 def _write_report(run: Any, data_dir: str | None, say: Callable[[str], Any]) -> None:
@@ -212,7 +213,7 @@ def embed(
     if as_json:
         print(json.dumps({"file": str(file), "nodes": len(rows), "width": rows.shape[1], "ids_changed": changed}))
         return
-    print(f"Saved {len(rows)} vectors of width {rows.shape[1]} to {file}.")
+    print(f"Saved {counted(len(rows), 'vector')} of width {rows.shape[1]} to {file}.")
     if changed:
         print(f"Ids that a spreadsheet would evaluate as a formula, prefixed with an apostrophe: {changed:,}.")
 

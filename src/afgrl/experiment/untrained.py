@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from afgrl.amounts import byte_size
 from afgrl.config import Settings, resolve
 from afgrl.cost.machine import free_memory
 from afgrl.cost.workload import Workload
@@ -69,8 +70,8 @@ def _hops_fit(graph: Graph, device: torch.device, message: Callable[[str], None]
     if needed <= HOPS_SHARE * free:
         return True
     message(
-        f"The baseline hops is left out: its features take {needed / 2**30:.1f} GiB, more than a quarter of the "
-        f"{free / 2**30:.1f} GiB that are free."
+        f"The baseline hops is left out: its features take {byte_size(needed)}, more than a quarter of the "
+        f"{byte_size(free)} that are free."
     )
     return False
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from afgrl.amounts import counted
 from afgrl.analysis.node_facts import Lists, PageFacts
 from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import Neighbors, nearest_neighbors
@@ -47,7 +48,7 @@ def run_payload(run: Run, name: str, projection: str, message: Callable[[str], A
     else:
         sampling = Sampling.of(nodes, run)
         sample = sampling.sampled()
-        message(f"The report has a sample of {len(sample):,} of the {n:,} nodes, and the nodes nearest to them.")
+        message(f"The report has a sample of {len(sample):,} of {counted(n, 'node')}, and the nodes nearest to them.")
         found = _nearest(run, sample, message)
         rows = np.concatenate([sample, np.setdiff1d(found.index.numpy(), sample)])
         start = sampling.packed_start(rows, len(sample))
@@ -115,7 +116,7 @@ def _spec(spec: RunSpec) -> Json:
 def _data(run: Run) -> Json:
     """The description of the data with its ingest report, and messages about added nodes and omitted columns."""
     data, n_columns = run.data(), run.nodes().num_columns - 1
-    texts = [f"Added after training: {len(added.ids):,} nodes of {added.name}." for added in additions(run)]
+    texts = [f"Added after training: {counted(len(added.ids), 'node')} of {added.name}." for added in additions(run)]
     if n_columns > MAX_COLUMNS:
         texts.append(f"This page shows the first {MAX_COLUMNS} of {n_columns:,} columns.")
     messages = [{"level": "info", "text": text} for text in texts]
@@ -196,7 +197,7 @@ def _nearest(run: Run, rows: np.ndarray, message: Callable[[str], Any]) -> Neigh
     n, k = len(vectors), min(N_NEIGHBORS, len(vectors) - 1)
     if k < 1:
         return Neighbors(torch.zeros(len(rows), 0, dtype=torch.int64), torch.zeros(len(rows), 0))
-    message(f"Computing the {k} nearest neighbors of {len(rows):,} nodes.")
+    message(f"Computing the nearest neighbors ({k}) of {counted(len(rows), 'node')}.")
     keys = torch.from_numpy(vectors)
     if len(rows) == n:
         return nearest_neighbors(keys, keys, k, diagonal="drop")
