@@ -180,7 +180,7 @@ def test_what_cannot_be_added(run, new, tmp_path):
     (later / "edges.csv").write_text("source,target\nthird,twin\nthird,p1\n")
     for words, reason in (
         ((new,), "has an addition 'june'; use --force"),
-        ((same,), "has all 1 nodes"),
+        ((same,), "are in the run already (1 node)"),
         ((same, "--alone"), "needs a new id"),
         ((later,), "the node 'twin' of the addition 'june'"),
     ):

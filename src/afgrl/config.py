@@ -97,9 +97,7 @@ def resolve(settings_class: type[SettingsT], *layers: Mapping[str, Any], graph: 
     """The settings of one run: the defaults of the class and of the graph, overridden by each layer in turn."""
     merged: dict[str, Any] = {}
     for layer in layers:
-        for name in layer:
-            if name not in settings_class.model_fields:
-                raise unknown("setting", name, settings_class.model_fields)
+        _check_names(settings_class, layer)
         merged |= layer
     if graph is not None:
         try:
@@ -109,16 +107,36 @@ def resolve(settings_class: type[SettingsT], *layers: Mapping[str, Any], graph: 
     try:
         settings = settings_class.model_validate(merged)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "missing":
-            raise UserError(f"The setting {name!r} has no default without a graph; set it.") from None
-        if not name:  # a rule about several settings
-            raise UserError(f"These settings contradict each other: {first['ctx']['error']}.") from None
-        raise UserError(f"The setting {name!r} cannot be {_shown(first['input'])}: {first['msg'].lower()}.") from None
+        raise _refusal(error.errors()[0]) from None
     if graph is not None:
         settings.check_graph(graph)
     return settings
+
+
+def check_settings(settings_class: type[Settings], given: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for a name or a value that is wrong for every graph."""
+    _check_names(settings_class, given)
+    try:
+        settings_class.model_validate(given)
+    except ValidationError as error:
+        wrong = [found for found in error.errors() if found["type"] != "missing"]  # the graph gives what is missing
+        if wrong:
+            raise _refusal(wrong[0]) from None
+
+
+def _check_names(settings_class: type[Settings], given: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in settings_class.model_fields:
+            raise unknown("setting", name, settings_class.model_fields)
+
+
+def _refusal(found: Any) -> UserError:
+    name = ".".join(str(part) for part in found["loc"])
+    if found["type"] == "missing":
+        return UserError(f"The setting {name!r} has no default without a graph; set it.")
+    if not name:  # a rule about several settings
+        return UserError(f"These settings contradict each other: {found['ctx']['error']}.")
+    return UserError(f"The setting {name!r} cannot be {_shown(found['input'])}: {found['msg'].lower()}.")
 
 
 def _shown(value: Any) -> str:

@@ -12,6 +12,7 @@ DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)  # of an OSError
 ABOUT_THE_NAME = (
     errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EROFS,
 )  # fmt: skip
+IMPORTED_WHEN_NEEDED = ("matplotlib", "networkx", "torch_geometric")
 MAX_LISTED = 10  # possible names in a message
 MAX_COMPARED = 100_000  # names searched for a close match; more would take seconds
 
@@ -48,6 +49,14 @@ def disk_error(error: OSError) -> AfgrlError:
     """The sentence about a full disk, a folder without write permission."""
     advice = "; free some space, then repeat the command" if error.errno in DISK_IS_FULL else ""
     return (UserError if error.errno in ABOUT_THE_NAME else AfgrlError)(f"{disk_problem(error)}{advice}.")
+
+
+def missing_package(error: ModuleNotFoundError) -> UserError | None:
+    """The sentence about a package that only some commands need; None for any other, without which nothing works."""
+    package = (error.name or "").partition(".")[0]
+    if package not in IMPORTED_WHEN_NEEDED:
+        return None
+    return UserError(f"This needs {package}, which is not installed: pip install {package}.")
 
 
 def unknown(what: str, given: str, possible: Iterable[str]) -> UserError:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from afgrl.amounts import counted, number
 from afgrl.errors import UserError
 
 MAX_GROUPS = 50  # entries of the legend; rarer values share the last one
@@ -109,9 +110,9 @@ def plot_graph(
     network.add_edges_from(lines.T.tolist())
     layout = nx.spring_layout(network, seed=0)
     points = np.array([layout[i] for i in range(len(rows))]).reshape(-1, 2)
-    size = f"{n:,} nodes" if len(rows) == n else f"A sample of {len(rows):,} of {n:,} nodes"
+    size = counted(n, "node") if len(rows) == n else f"A sample of {len(rows):,} of {counted(n, 'node')}"
     values = None if color is None else checked_color(color, n)[rows]
-    return plot_points(points, ids[rows], title=f"{size}, {lines.shape[1]:,} edges", color=values, lines=lines)
+    return plot_points(points, ids[rows], title=f"{size}, {counted(lines.shape[1], 'edge')}", color=values, lines=lines)
 
 
 def check_plotly() -> None:
@@ -158,7 +159,7 @@ def _groups(color: Any, n: int) -> list[tuple[str, np.ndarray, dict[str, Any], A
     values = checked_color(color, n)
     if values.dtype.kind == "f":
         marker = {"size": 6, "color": values, "colorscale": "Viridis", "showscale": True}
-        return [("nodes", every, marker, [f"{value:.6g}" for value in values])]
+        return [("nodes", every, marker, [number(value) for value in values])]
     text = np.array([MISSING if value is None else str(value) for value in values], dtype=object)
     frequent, counts = np.unique(text.astype(str), return_counts=True)
     kept = frequent[np.argsort(-counts, kind="stable")]
@@ -173,7 +174,7 @@ def checked_color(color: Any, n: int) -> np.ndarray:
     """[n] float for a gradient; objects for groups: integers, booleans and text."""
     values: np.ndarray = np.asarray(color) if hasattr(color, "__array__") else np.array(list(color), dtype=object)
     if values.shape != (n,):
-        raise UserError(f"There are {n:,} nodes, but the colors have shape {values.shape}.")
+        raise UserError(f"The graph has {counted(n, 'node')}, but the colors have shape {values.shape}.")
     return values if values.dtype.kind == "f" else values.astype(object)
 
 

@@ -410,12 +410,17 @@ def test_a_run_with_other_settings_is_not_used(first, second, tables, tmp_path):
         (["demo", "--methods", ","], "needs at least one name"),
         (["demo", "--methods", "raw,raw"], "Each method can be given once"),
         (["demo", "--methods", "rav"], "Unknown method 'rav'"),
+        (["demo", "--methods", "dgi,svd", "--set", "epochs=2"], "do not suit the method 'svd'. The setting 'epochs'"),
+        (["demo", "--methods", "dgi,svd", "--set", "alpha=2"], "do not suit the method 'dgi'. Unknown setting 'alpha'"),
+        (["demo", "--methods", "afgrl,dgi", "--set", "steps=2"], "do not suit the method 'dgi'. Unknown setting"),
     ],
 )
-def test_what_cannot_be_compared_is_one_sentence(words, sentence):
+def test_what_cannot_be_compared_is_one_sentence(words, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     answer = afgrl("compare", *words)
     assert answer.exit_code == 2
     assert sentence in answer.stderr
+    assert not list(tmp_path.iterdir())  # nothing was trained
 
 
 def test_a_baseline_that_was_not_measured_does_not_vote():

@@ -61,7 +61,7 @@ def test_a_name_finds_the_node_and_the_answer_has_names_and_columns(cities):
     assert first["columns"] == wanted | {"founded": f"{1000 + row}-01-31"}
     shown = afgrl("search", cities / "run", "paris", "-k", 3).stdout
     assert f"most similar to Paris ({paris})" in shown
-    assert all(word in shown for word in (first["name"], "population", str(expected["population"])))
+    assert all(word in shown for word in (first["name"], "population", f"{expected['population']:,}"))
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -71,6 +71,11 @@ def test_a_name_that_several_nodes_have_is_an_error(cities):
     answer = afgrl("search", cities / "run", "town")
     assert answer.exit_code == 2
     assert answer.stderr.startswith("119 nodes have 'town' in their name; pass an id: 'Town 1 (")
+    assert answer.stderr.count("'Town ") == 10
+    assert answer.stderr.endswith(" and 109 more; -k 119 lists all.\n")
+    assert afgrl("search", cities / "run", "town", "-k", 2).stderr.count("'Town ") == 2
+    every = afgrl("search", cities / "run", "town", "-k", 200).stderr
+    assert (every.count("'Town "), "more" in every) == (119, False)
     assert "Unknown node 'Pariss'; did you mean 'Paris'?" in afgrl("search", cities / "run", "Pariss").stderr
 
 

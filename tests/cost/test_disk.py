@@ -57,7 +57,7 @@ def test_the_needs_of_large_tables_follow_from_their_sizes(tables, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("free_memory", "GiB of memory, and 0.0 GiB are free; use"), ("free_disk", "AFGRL_CACHE .* fewer columns")],
+    [("free_memory", "iB of memory, and 1 KiB are free; use"), ("free_disk", "AFGRL_CACHE .* fewer columns")],
 )
 def test_reading_is_refused_without_memory_or_disk(tables, monkeypatch, tmp_path, name, sentence):
     monkeypatch.setattr(files, "LARGE_BYTES", 0)
@@ -107,7 +107,7 @@ def test_a_disk_too_small_for_shared_features_is_refused(tables, tmp_path, monke
         begin_run, spec, tmp_path / "run", processes, force=False, with_features=False, message=lambda sentence: None
     )
     if refused:
-        with pytest.raises(UserError, match="GiB on the disk of"):
+        with pytest.raises(UserError, match="iB on the disk of"):
             begin()
     else:
         begin()

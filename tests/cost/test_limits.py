@@ -34,7 +34,7 @@ def _garbage_in_uninitialized_memory():
 @pytest.mark.parametrize("width", [10**9, 10**30])
 def test_an_absurd_width_is_one_sentence_and_no_allocation(cls, width, small_graph, monkeypatch):
     monkeypatch.setattr("afgrl.estimators.base.initial_state", None)  # would allocate
-    with pytest.raises(UserError, match=r"^Training needs .* with these settings, and the cpu has [^.]*\.$"):
+    with pytest.raises(UserError, match=r"^Training needs .* with these settings, and the cpu has .*\.$"):
         cls(n_components=width, device="cpu").fit(small_graph)
 
 

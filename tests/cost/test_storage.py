@@ -75,7 +75,9 @@ def test_what_fits_neither_names_a_setting_and_a_folder(small_graph, load, monke
     monkeypatch.setattr(limits, "total_memory", lambda kind: in_files.memory_bytes)
     check_memory(method_class("afgrl"), settings, small_graph, CPU)
     monkeypatch.setattr(storage, "free_disk", lambda folder: 0)
-    with pytest.raises(UserError, match=r"GiB; .*; or set AFGRL_CACHE to a folder with \d+ GiB for temporary files\.$"):
+    with pytest.raises(
+        UserError, match=r"iB; .*; or set AFGRL_CACHE to a folder with [\d.]+ .iB for temporary files\.$"
+    ):
         check_memory(method_class("afgrl"), settings, small_graph, CPU)
 
 
@@ -88,7 +90,7 @@ def test_processes_of_one_machine_are_refused_where_one_would_use_files(small_gr
     spec = RunSpec(str(tmp_path / "source"), settings={"n_components": 64} | BATCHES)
     several, out = Processes(0, 2, CPU), tmp_path / "run"
     begin = functools.partial(begin_run, spec, out, force=False, with_features=True, message=lambda sentence: None)
-    with pytest.raises(UserError, match=r"GiB; .*; or use one process, whose tables can be in temporary files\.$"):
+    with pytest.raises(UserError, match=r"iB; .*; or use one process, whose tables can be in temporary files\.$"):
         begin(several)
     assert not out.exists()
     monkeypatch.setenv("GROUP_WORLD_SIZE", "2")  # each machine has a part of the tables
@@ -157,7 +159,7 @@ def test_tables_after_training_are_in_files_if_they_do_not_fit(small_graph, tmp_
     free["disk"] = disk - 1
     assert folder_after_training(small_graph, 1000, CPU) is None  # it just fits into memory
     free["memory"] = needed - 1
-    with pytest.raises(UserError, match=r"GiB of disk, and .* set AFGRL_CACHE to a folder on a larger disk"):
+    with pytest.raises(UserError, match=r"iB of disk, and .* set AFGRL_CACHE to a folder on a larger disk"):
         folder_after_training(small_graph, 1000, CPU)
     assert folder_after_training(small_graph, 1000, torch.device("cuda")) is None
     spec = RunSpec("demo", "svd", settings={"n_components": 1000})

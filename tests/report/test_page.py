@@ -302,6 +302,12 @@ def test_scores_name_both_evaluations_and_the_baselines(visit, tmp_path):
     assert "NMI, clustering readout" in text
     assert "0.8400" in text  # the readout of the trained vectors: .75 and a gain of 9 points
     assert "Clustering readout: what `afgrl cluster` clusters" in text
+    assert page.locator("#scores tbody tr").first.locator("strong").all_inner_texts()[:2] == [
+        "*89.00 ± 0.40",
+        "*0.7900",
+    ]
+    assert "* best of its column." in text
+    assert "Best accuracy: trained, 4.00 ± 0.00 above untrained on the same 20 splits (more than noise)" in text
     assert page.locator("#scores .panel").count() == 4
     assert "k-means on the clustering readout." in page.inner_text("#clusters")
     run.save_scores(scores(0, best_epoch=True))

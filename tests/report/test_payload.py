@@ -90,6 +90,10 @@ def test_score_rows_are_trained_vectors_and_then_baselines(tmp_path):
     assert [row["kind"] for row in shown["rows"]] == ["trained", "best-epoch", "baseline", "baseline", "baseline"]
     assert [row["cells"][0]["mean"] for row in shown["rows"]] == [89, 90, 85, 84, 81]
     assert shown["rows"][0]["cells"][0]["n"] == 20
+    assert shown["best"]["sentence"].startswith(
+        "Best accuracy: trained, 4.00 ± 0.00 above untrained on the same 20 splits"
+    )
+    assert shown["best"]["commands"] == {}
     stored = scores(0)
     del stored["last-epoch"]["clustering"]
     run.save_scores(stored)

@@ -40,7 +40,7 @@ def test_the_nearest_nodes_are_those_of_all_nodes(run, limits):
     expected = np.sort(cosine[rows[:LIMIT]], axis=1)[:, ::-1][:, :K]
     np.testing.assert_allclose(cosine[rows[:LIMIT, None], rows[shown]], expected, atol=1e-6)  # float32 products
     assert not (shown == np.arange(LIMIT)[:, None]).any()
-    assert any("a sample of 30 of the 240 nodes" in sentence for sentence in told)
+    assert any("a sample of 30 of 240 nodes" in sentence for sentence in told)
 
 
 def test_facts_are_those_of_the_nodes_on_the_page(run, limits):

@@ -148,6 +148,6 @@ def test_an_existing_file_is_replaced_whole_and_nothing_is_left_over(tmp_path, f
 def test_what_does_not_fit_is_one_sentence(tmp_path):
     with pytest.raises(UserError, match="Unknown format 'parket'; did you mean 'parquet'"):
         write_vectors(tmp_path / "v", NAMES, VECTORS, "parket")
-    with pytest.raises(UserError, match=r"There are 2 ids, but the vectors have shape \(3, 3\)"):
+    with pytest.raises(UserError, match=r"The vectors have the shape \(3, 3\), but there are 2 ids"):
         write_vectors(tmp_path / "v", NAMES[:2], VECTORS)
     assert list(FORMATS) == ["parquet", "csv", "npy", "npz", "lance"]

@@ -207,7 +207,7 @@ def test_an_error_of_the_processes_is_one_sentence(spec, tmp_path):
 
 def test_more_processes_than_the_memory_holds_are_refused_before_they_start(monkeypatch):
     monkeypatch.setattr("torch.distributed.launcher.api.elastic_launch", None)  # nothing may be started
-    with pytest.raises(UserError, match=r"^500,000 processes need at least 73,242\.2 GiB, and .* GiB are free; use a"):
+    with pytest.raises(UserError, match=r"^500,000 processes need at least 71\.5 TiB, and .* are free; use a"):
         command.launch(500_000, RunSpec("demo"), None)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from afgrl.amounts import counted
 from afgrl.analysis.added_facts import linked_ids, words_of_nodes
 from afgrl.analysis.new_nodes import NewNodes, embed_new_nodes
 from afgrl.errors import UserError
@@ -114,7 +115,9 @@ def _unknown_rows(new: NewNodes, known_ids: np.ndarray, source: str, message: Ca
             "a new id."
         )
     if n_known == len(known):
-        raise UserError(f"The run has all {n_known:,} nodes of {source} already, so there is nothing to add.")
+        raise UserError(
+            f"All nodes of {source} are in the run already ({counted(n_known, 'node')}), so there is nothing to add."
+        )
     if n_known:
         message(f"Nodes that the run has already, which keep their vectors: {n_known:,}.")
     return np.flatnonzero(~known)

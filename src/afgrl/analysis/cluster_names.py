@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from afgrl.amounts import counted, numbers
 from afgrl.analysis.traits import Trait
 
 MIN_SCORE = 0.5  # standard deviations; traits that differ less are in the list of a cluster, but not in its name
@@ -49,7 +49,7 @@ class Difference:
             return _percent(self.here), _percent(self.elsewhere)
         if self.trait.kind == "year":
             return f"{self.here:.0f}", f"{self.elsewhere:.0f}"
-        pairs = [_number_texts((self.here, self.elsewhere), digits) for digits in (3, 4, 6)]
+        pairs = [numbers((self.here, self.elsewhere), digits) for digits in (3, 4, 6)]
         here, elsewhere = next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
         return here, elsewhere
 
@@ -77,7 +77,7 @@ class Structure:
             return f"around {shortened(self.center)}, no edges"
         if not self.inside:
             return f"linked to {shortened(self.outside)}, no edges inside"
-        return f"around {shortened(self.center)}, {self.inside:,} of {self.total:,} edges inside"
+        return f"around {shortened(self.center)}, {self.inside:,} of {counted(self.total, 'edge')} inside"
 
 
 def name_clusters(differences: Sequence[Sequence[Difference]], structures: Sequence[Structure]) -> list[str]:
@@ -124,15 +124,6 @@ def _percent(share: float) -> str:
     if 0 < share < 0.005:
         return "<1 %"
     return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
-
-
-def _number_texts(values: tuple[float, float], digits: int) -> list[str]:
-    """Both with the same number of decimals, so that the larger one has about ``digits`` digits."""
-    size = max(abs(value) for value in values)
-    if not 1e-4 <= size < 1e15:
-        return [f"{value:.{digits}g}" for value in values]
-    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
-    return [f"{round(value, decimals) + 0.0:,.{decimals}f}" for value in values]  # + 0.0: no minus before a zero
 
 
 def shortened(text: str, most: int = MAX_VALUE) -> str:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from afgrl.amounts import counted
 from afgrl.analysis.index import as_tensors, open_index
 from afgrl.data.ingest import first_few
 from afgrl.errors import UserError, unknown
@@ -45,7 +46,7 @@ def find_similar(run: Run, wanted: Sequence[str], k: int = 10, *, index: bool = 
     ids = all_ids(run)
     k = min(k, len(ids) - 1)
     names = all_names(run)
-    rows = [_row_of(ids, names and names[1], name) for name in wanted]
+    rows = [_row_of(ids, names and names[1], name, k) for name in wanted]
     own = [str(ids[row]) for row in rows]
     answer = SimilarNodes()
     answer.titles = {name: _title(name, names and names[1][row].as_py()) for name, row in zip(own, rows, strict=True)}
@@ -115,14 +116,16 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and np.isfinite(value))
 
 
-def _row_of(ids: np.ndarray, names: pa.ChunkedArray | None, wanted: str) -> int:
-    """The row of an id or name. Ids are compared as text, because a command line has only text."""
+def _row_of(ids: np.ndarray, names: pa.ChunkedArray | None, wanted: str, k: int) -> int:
+    """The row of an id or name; if several nodes have the name, an error with the first ``k`` of them. Ids are compared
+    as text, because a command line has only text."""
     rows = _rows_with_id(ids, wanted)
     if not len(rows) and names is not None:
         rows = _rows_named(names, wanted)
     if len(rows) > 1:
-        some = first_few([f"{names[int(row)]} ({ids[row]})" for row in rows[:5]], 5)  # type: ignore[index]
-        raise UserError(f"{len(rows):,} nodes have {wanted!r} in their name; pass an id: {some}.")
+        some = first_few([f"{names[int(row)]} ({ids[row]})" for row in rows[:k]], k)  # type: ignore[index]
+        more = f" and {len(rows) - k:,} more; -k {len(rows)} lists all" if len(rows) > k else ""
+        raise UserError(f"{counted(len(rows), 'node')} have {wanted!r} in their name; pass an id: {some}{more}.")
     if len(rows):
         return int(rows[0])
     if names is None and ids.dtype.kind in "iu":

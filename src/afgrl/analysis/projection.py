@@ -13,6 +13,7 @@ from sklearn.neighbors import KDTree
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch.nn import functional as F
 
+from afgrl.amounts import counted
 from afgrl.data.spill import row_blocks
 from afgrl.errors import UserError, unknown
 from afgrl.ops.knn import nearest_neighbors
@@ -58,7 +59,7 @@ def project_vectors(
         raise unknown("projection", name, PROJECTIONS)
     if not all(np.isfinite(vectors[rows]).all() for rows in row_blocks(len(vectors), BLOCK_ROWS)):
         raise UserError("The vectors are not finite, so they cannot be projected.")
-    message(f"Computing the 2-D projection of {len(vectors):,} nodes with {name}.")
+    message(f"Computing the 2-D projection of {counted(len(vectors), 'node')} with {name}.")
     points = PROJECTIONS[name](vectors)
     return _separate_duplicates(_rotate_to_landscape(points).astype(np.float32))
 

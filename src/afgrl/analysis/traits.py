@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from afgrl.amounts import are_years
 from afgrl.analysis.dates import date_traits, is_date_column
 from afgrl.csr import csr_to_scipy
 from afgrl.data.dataset import Dataset
@@ -124,7 +125,7 @@ def _number_traits(part: NumberColumn, column: pa.ChunkedArray) -> Traits:
 def _measured(name: str, values: np.ndarray) -> Traits:
     known = values[np.isfinite(values)]
     whole = len(known) > 0 and bool((known == np.rint(known)).all())
-    is_year = whole and known.min() >= 1000 and known.max() <= 2200 and known.max() > known.min()
+    is_year = whole and are_years(known.min(), known.max()) and known.max() > known.min()
     trait = Trait("year" if is_year else "number", name)
     return Traits(values[:, None], sp.csr_array((len(values), 0)), (trait,))
 

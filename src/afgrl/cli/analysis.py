@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from afgrl.amounts import byte_size, counted
 from afgrl.cli.app import (
     check_folder,
     check_new_file,
@@ -50,7 +51,7 @@ def add(
     else:
         first = str(added.ids[0])
         following = pasteable("search", run.path, *(["--"] if first.startswith("-") else []), first)
-        print(f"Added {len(added.ids):,} nodes to {run.path} as {added.name!r}. Next: {following}")
+        print(f"Added {counted(len(added.ids), 'node')} to {run.path} as {added.name!r}. Next: {following}")
 
 
 @command
@@ -136,7 +137,7 @@ def report(
     write_report(runs, file, projection=projection, message=silent if quiet or as_json else message)
     size = file.stat().st_size
     answer = {"file": str(file), "runs": [str(run.path) for run in runs], "bytes": size}
-    print(json.dumps(answer) if as_json else f"Saved the report to {file} ({size / 2**20:.1f} MiB).")
+    print(json.dumps(answer) if as_json else f"Saved the report to {file} ({byte_size(size)}).")
 
 
 @command

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from afgrl.errors import AfgrlError, Interrupted, UserError, disk_error
+from afgrl.errors import AfgrlError, Interrupted, UserError, disk_error, missing_package
 
 # The order in which data passes through them, then the commands that measure.
 ORDER = (
@@ -81,6 +81,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             sentence = disk_error(error)
             _quit(2 if isinstance(sentence, UserError) else 1, str(sentence))
+        except ModuleNotFoundError as error:
+            missing = missing_package(error)
+            if missing is None:
+                raise
+            _quit(2, str(missing))
         except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise

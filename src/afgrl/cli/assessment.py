@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from afgrl.cli.app import (
     check_folder,
@@ -91,6 +92,7 @@ def compare(
     from afgrl.cli import quality_tables
     from afgrl.report import compare as compare_runs
     from afgrl.report import write_report
+    from afgrl.report.best import best_run
 
     say = silent if quiet or as_json else message
     if page:
@@ -109,6 +111,8 @@ def compare(
         return
     for table in quality_tables.comparison(rows):
         stdout.print(table)
+    if best := best_run(runs, [row["name"] for row in rows]):
+        stdout.print(Text(best))
     print(f"Saved the page to {file}.")
 
 

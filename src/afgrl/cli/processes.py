@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from afgrl.amounts import byte_size, counted
 from afgrl.cli.app import device_of, message, progress_display, silent
 from afgrl.errors import AfgrlError, Interrupted, UserError
 
@@ -63,8 +64,8 @@ def _check_number(n_processes: int) -> None:
     needed, free = n_processes * PROCESS_BYTES, free_memory("cpu")
     if needed > free:
         raise UserError(
-            f"{n_processes:,} processes need at least {needed / 2**30:,.1f} GiB, and {free / 2**30:.1f} GiB are free; "
-            "use a smaller --nproc."
+            f"{counted(n_processes, 'process', 'processes')} need at least {byte_size(needed)}, and {byte_size(free)} "
+            "are free; use a smaller --nproc."
         )
 
 

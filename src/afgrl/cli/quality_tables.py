@@ -7,7 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from afgrl.cli.tables import make_table, make_title
+from afgrl.cli.tables import make_table, make_title, mark_best
+from afgrl.evaluate.best import MARK
 from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS
 
 
@@ -104,15 +105,17 @@ def comparison(rows: list[dict[str, Any]]) -> list[Table]:
     """Runs side by side: scores if they have labels, and the measures without labels. If there are several graphs,
     that of each run, too."""
     several_graphs = len({row["dataset"] for row in rows}) > 1
-    scores = [(f"{task} {name}", title, 2 if name == "accuracy" else 4) for task, name, title in COLUMNS]
+    scores = [(f"{column.task} {column.name}", column.title, column.digits) for column in COLUMNS]
     found = []
     for columns in (scores, QUALITY_COLUMNS):
         known = [column for column in columns if any(column[0] in row for row in rows)]
         if known:
             table = make_table("run", *(["graph"] if several_graphs else []), right=[title for _, title, _ in known])
-            for row in rows:
-                names = [Text(row["name"]), *([Text(row["dataset"])] if several_graphs else [])]
-                table.add_row(*names, *(_cell(row.get(name), digits) for name, _, digits in known))
+            cells: Any = [[_cell(row.get(name), digits) for name, _, digits in known] for row in rows]
+            if columns is scores and not several_graphs:
+                cells, table.caption = mark_best(cells), f"{MARK} best of its column."
+            for row, shown in zip(rows, cells, strict=True):
+                table.add_row(*(Text(row[name]) for name in ["name", *(["dataset"] if several_graphs else [])]), *shown)
             found.append(table)
     caption = f"Without labels; modularity and conductance of {rows[0]['n_clusters']} clusters on the edges."
     warning = " Compare only runs on the same graph: values depend on it." if several_graphs else ""

@@ -9,6 +9,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from afgrl.amounts import byte_size, counted, duration, shown, shown_column
+from afgrl.evaluate.best import MARK, best_of_columns
 from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
 
 
@@ -22,16 +24,15 @@ def _task_scores(answer: dict[str, Any]) -> Table:
     table.title = make_title(
         f"{answer['dataset']}, {answer['method']}, {answer['recipe']} recipe, seed {answer['seed']}"
     )
-    table.caption = f"Last-epoch evaluation: one embedding for all tasks. Splits: {answer['splits']}."
+    table.caption = (
+        f"{MARK} best of its column. Last-epoch evaluation: one embedding for all tasks. Splits: {answer['splits']}."
+    )
     if answer["sampled"]:
         table.caption += f" {answer['sampled']}"
-    table.add_row("trained", *_cells(answer["last-epoch"]), style="bold")
     if answer["best-epoch"]:
-        table.add_row("trained, best epoch", *_cells(answer["best-epoch"]))
         epochs = ", ".join(f"{task} {part['epoch']}" for task, part in answer["best-epoch"].items() if "epoch" in part)
         table.caption += f" Best epoch: chosen with labels, as in the paper ({epochs})."
-    for name, parts in answer["baselines"].items():
-        table.add_row(BASELINES[name], *_cells(parts), style="dim")
+    _add_scores(table, answer)
     return table
 
 
@@ -43,21 +44,40 @@ def _readout_scores(answer: dict[str, Any]) -> Table:
         "k-means on the leading directions of the vectors and their PageRank average; each fit is the best of 10 "
         "restarts, chosen without labels."
     )
-    table.add_row("trained", *_cells(answer["last-epoch"], READOUT_COLUMNS), style="bold")
-    for name, parts in answer["baselines"].items():
-        if READOUT_COLUMNS[0].task in parts:
-            table.add_row(BASELINES[name], *_cells(parts, READOUT_COLUMNS), style="dim")
+    _add_scores(table, answer, READOUT_COLUMNS)
     return table
 
 
+def _add_scores(table: Table, answer: dict[str, Any], columns: Sequence[ScoreColumn] = COLUMNS) -> None:
+    """A row of each embedding that has these scores. Those of the best epoch, chosen with labels, have no mark."""
+    titled = {
+        "trained": answer["last-epoch"],
+        **{BASELINES[name]: parts for name, parts in answer["baselines"].items()},
+    }
+    titled = {title: parts for title, parts in titled.items() if columns[0].task in parts}
+    rows = list(zip(titled, mark_best([_cells(parts, columns) for parts in titled.values()]), strict=True))
+    if answer["best-epoch"] and columns is COLUMNS:
+        rows.insert(1, ("best epoch", [Text(cell) for cell in _cells(answer["best-epoch"], columns)]))
+    for title, cells in rows:
+        table.add_row(title, *cells)
+
+
+def mark_best(rows: Sequence[Sequence[str]]) -> list[list[Text]]:
+    """The best value of each column is bold, and has a star for those who see no bold."""
+    return [
+        [Text(MARK + cell, "bold") if is_best else Text(cell) for cell, is_best in zip(row, best, strict=True)]
+        for row, best in zip(rows, best_of_columns(rows), strict=True)
+    ]
+
+
 def _cells(parts: dict[str, Any], columns: Sequence[ScoreColumn] = COLUMNS) -> list[str]:
-    return [_cell(parts[task][name], name) for task, name, _ in columns]
+    return [_cell(parts[column.task][column.name], column) for column in columns]
 
 
-def _cell(score: dict[str, Any], name: str) -> str:
-    if name == "accuracy":
-        return f"{score['mean']:.2f}" + (f" ± {score['std']:.2f}" if len(score["values"]) > 1 else "")
-    return f"{score['mean']:.4f}"
+def _cell(score: dict[str, Any], column: ScoreColumn) -> str:
+    shown = f"{score['mean']:.{column.digits}f}"
+    shows_spread = column.name == "accuracy" and len(score["values"]) > 1
+    return shown + (f" ± {score['std']:.{column.digits}f}" if shows_spread else "")
 
 
 def catalog(rows: list[dict[str, Any]]) -> Table:
@@ -83,18 +103,28 @@ def neighbors(name: str, found: list[dict[str, Any]]) -> Table:
     for column in columns:
         table.add_column(Text(_shortened(column)))
     table.title = make_title(f"most similar to {name}")
-    for neighbor in found:
+    cells = [_cells_of_column([neighbor["columns"][column] for neighbor in found]) for column in columns]
+    for row, neighbor in enumerate(found):
         names = [Text(_shortened(neighbor["name"], 40))] if has_names else []
-        cells = [Text(_shortened(neighbor["columns"][column])) for column in columns]
-        table.add_row(Text(str(neighbor["id"])), *names, f"{neighbor['similarity']:.4f}", *cells)
+        table.add_row(
+            Text(str(neighbor["id"])), *names, f"{neighbor['similarity']:.4f}", *(column[row] for column in cells)
+        )
     if len(every) > len(columns):
         table.caption = f"Columns not shown: {len(every) - len(columns)}; --json lists all."
     return table
 
 
+def _cells_of_column(values: Sequence[Any]) -> list[Text]:
+    """Texts are cut; a number without its last digits would be another number."""
+    return [
+        Text(_shortened(value) if isinstance(value, str) else text)
+        for value, text in zip(values, shown_column(values), strict=True)
+    ]
+
+
 def _shortened(value: Any, most: int = MAX_CELL) -> str:
-    shown = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
+    text = shown(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def clusters(answer: dict[str, Any]) -> Table:
@@ -102,7 +132,9 @@ def clusters(answer: dict[str, Any]) -> Table:
     table = make_table("cluster", right=["nodes"])
     table.add_column("what distinguishes it")
     table.add_column("most central nodes")
-    table.caption = f"{answer['k']} clusters of the {answer['clustered']}; number chosen by: {answer['criterion']}."
+    table.caption = (
+        f"{counted(answer['k'], 'cluster')} of the {answer['clustered']}; number chosen by: {answer['criterion']}."
+    )
     for row in answer["clusters"]:
         names = row.get("closest_names", row["closest"])
         central = [_with_name(*node) for node in zip(row["closest"], names, strict=True)][:3]
@@ -124,13 +156,13 @@ def bench(answer: dict[str, Any]) -> list[Table]:
     times = ["reference ms", "fast ms", "limit ms"] if absolute else []
     epochs, stages = (
         make_table(*left, right=[*times, "speedup", "of limit", *right], no_wrap=True)
-        for left, right in ((["epoch"], ["peak GiB", "predicted"]), (["", "stage"], []))
+        for left, right in ((["epoch"], ["peak memory", "predicted"]), (["", "stage"], []))
     )
     epochs.title = f"{answer['device']}, torch {answer['versions']['torch']}"
     epochs.caption = f"Recipe: {answer['recipe']}. Speedup: over the reference."
     for row in answer["epochs"]:
         name = row["dataset"] + (" *" if row["graph"] == "synthetic" else "")
-        memory = [f"{row[key] / 2**30:.2f}" if row[key] else "–" for key in ("peak_bytes", "predicted_bytes")]
+        memory = [byte_size(row[key]) if row[key] else "–" for key in ("peak_bytes", "predicted_bytes")]
         epochs.add_row(name, *_speeds(row, absolute), *memory)
     if any(row["graph"] == "synthetic" for row in answer["epochs"]):
         epochs.caption += " *: synthetic graph of that size."
@@ -162,7 +194,7 @@ def _default_times(answer: dict[str, Any], absolute: bool) -> list[Table]:
 
 def _method_epochs(answer: dict[str, Any], absolute: bool) -> Table:
     times = ["reference ms", "fast ms"] if absolute else []
-    table = make_table("graph", "method", right=[*times, "speedup", "peak GiB"])
+    table = make_table("graph", "method", right=[*times, "speedup", "peak memory"])
     table.title = f"{answer['device']}, torch {answer['versions']['torch']}"
     table.caption = (
         f"One epoch, recipe: {answer['recipe']}. Speedup: over the reference; –: the reference does not fit."
@@ -171,7 +203,7 @@ def _method_epochs(answer: dict[str, Any], absolute: bool) -> Table:
         name = row["dataset"] + (" *" if row["graph"] == "synthetic" else "")
         cells = ["–" if row[key] is None else f"{row[key]:.2f}" for key in ("reference_ms", "fast_ms")]
         faster = "–" if row["speedup"] is None else f"{row['speedup']:.1f} x"
-        memory = f"{row['peak_bytes'] / 2**30:.2f}" if row["peak_bytes"] else "–"
+        memory = byte_size(row["peak_bytes"]) if row["peak_bytes"] else "–"
         table.add_row(name, row["method"], *(cells if absolute else []), faster, memory)
     return table
 
@@ -191,7 +223,7 @@ def check(answer: dict[str, Any]) -> list[Table]:
     counts = Table(show_header=False, box=box.SIMPLE)
     for name, value in answer.items():
         if name != "messages" and value is not None:
-            counts.add_row(name.replace("_", " "), Text(f"{value:,}" if isinstance(value, int) else str(value)))
+            counts.add_row(name.replace("_", " "), Text(shown(value)))
     report = Table(show_header=False, box=box.SIMPLE)
     for message in answer["messages"]:
         style = {"warning": "bold yellow", "fixed": "cyan"}.get(message["level"])
@@ -207,18 +239,19 @@ def forecast(answer: dict[str, Any]) -> list[Table]:
         "device", right=["memory", "free", "fits", step, "total" if settings["batch_size"] else "training"]
     )
     table.title = make_title(
-        f"{answer['name']}: {answer['nodes']:,} nodes, {answer['edges']:,} edges, {answer['features']:,} features"
+        f"{answer['name']}: "
+        + ", ".join(counted(answer[things], things[:-1]) for things in ("nodes", "edges", "features"))
     )
     shown = ["steps", "batch_size", "input", "skip"] if settings["batch_size"] else ["epochs"]
     chosen = ", ".join(f"{name} {settings[name]}" for name in [*shown, "n_components", "predictor_width", "n_hops"])
     table.caption = f"AFGRL with {chosen}. Times are estimates from this machine's matrix product rate."
     table.caption += f" {_disk(answer['disk'])}"
     for row in answer["devices"]:
-        memory = [f"{row[name] / 2**30:.1f} GiB" for name in ("memory_bytes", "free_bytes")]
+        memory = [byte_size(row[name]) for name in ("memory_bytes", "free_bytes")]
         fits = "yes" if row["fits"] else "no"
-        table.add_row(row["device"], *memory, fits, _duration(row[f"{step}_seconds"]), _duration(row["seconds"]))
+        table.add_row(row["device"], *memory, fits, duration(row[f"{step}_seconds"]), duration(row["seconds"]))
         if row["temporary_bytes"]:
-            table.caption += f" Training takes up to {row['temporary_bytes'] / 2**30:.1f} GiB of temporary disk."
+            table.caption += f" Training takes up to {byte_size(row['temporary_bytes'])} of temporary disk."
         if row["narrower"]:
             table.caption += f" These settings fit: {_options(row['narrower'])}."
     proposals = [(row["device"], proposal) for row in answer["devices"] for proposal in row["faster"]]
@@ -226,9 +259,7 @@ def forecast(answer: dict[str, Any]) -> list[Table]:
 
 
 def _disk(disk: dict[str, int]) -> str:
-    run, temporary, memory = (
-        f"{disk[f'{name}_bytes'] / 2**30:.1f} GiB" for name in ("run", "temporary", "reading_memory")
-    )
+    run, temporary, memory = (byte_size(disk[f"{name}_bytes"]) for name in ("run", "temporary", "reading_memory"))
     if not disk["temporary_bytes"]:
         return f"The run folder takes about {run} of disk."
     return (
@@ -244,7 +275,7 @@ def _faster(proposals: list[tuple[str, dict[str, Any]]]) -> Table:
     for device, proposal in proposals:
         method = [] if proposal["method"] == "afgrl" else [f"--method {proposal['method']}"]
         options = " ".join([*method, *([_options(proposal["settings"])] if proposal["settings"] else [])])
-        table.add_row(options, device, _duration(proposal["seconds"]), proposal["quality"])
+        table.add_row(options, device, duration(proposal["seconds"]), proposal["quality"])
     return table
 
 
@@ -253,16 +284,10 @@ def _options(settings: dict[str, Any]) -> str:
     return " ".join(f"--set {name}={value}" for name, value in settings.items())
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return f"{1e3 * seconds:.0f} ms"
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
 def findings(answer: dict[str, Any]) -> Table:
     table = Table(show_header=False, box=box.SIMPLE)
     for name, value in answer.items():
-        text = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else str(value)
+        text = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else shown(value)
         table.add_row(name, Text(text))
     return table
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from afgrl.amounts import counted, duration
 from afgrl.cli import processes
 from afgrl.cli.app import (
     check_folder,
@@ -51,7 +53,8 @@ ALLOWED_WITH_RESUME = {"source", "out", "report", "resume", "device", "data_dir"
 
 @command
 def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet: Quiet = False) -> None:
-    """Embed handwritten digits and show the gain over untrained baselines; no network, under a minute."""
+    """Embed handwritten digits with the default settings and score them beside vectors that need no training; no
+    network, one to two minutes."""
     from afgrl.experiment.evaluation import evaluate_run
     from afgrl.runs.invocation import pasteable
     from afgrl.runs.spec import RunSpec
@@ -59,9 +62,9 @@ def demo(out: Out = None, device: Device = "auto", as_json: Json = False, quiet:
     started = time.perf_counter()
     run = _fit(RunSpec("demo"), out, device, quiet)
     scores = evaluate_run(run, device_of(device))
-    _print_scores(scores, as_json, extra={"run": str(run.path)})
+    _print_scores(run, scores, as_json, extra={"run": str(run.path)})
     if not as_json:
-        print(f"\nSaved to {run.path} ({time.perf_counter() - started:.0f} s in total). Next:")
+        print(f"Saved to {run.path} ({duration(time.perf_counter() - started)} in total). Next:")
         print(f"  {pasteable('search', run.path, 0, '-k', 5)}     the digits most similar to digit number 0")
 
 
@@ -126,16 +129,16 @@ def fit(
     else:
         run = _resume(job, device, data_dir, quiet)
     last = run.lines(HISTORY)[-1:]
-    seconds = round(time.perf_counter() - started, 2)
+    seconds = max(0.0, round(time.perf_counter() - started, 2))  # the clock of a machine that was moved can go back
     if report:
         _write_report(run, data_dir, silent if quiet or as_json else message)
     if as_json:
         file = {"report": str(run.report_file)} if report else {}
         print(json.dumps({"run": str(run.path), "seconds": seconds, **file, **(last[0] if last else {})}))
     else:
-        following = "evaluate" if run.data().get("classes") else "explore" if report else "report"
+        following = "evaluate" if run.data().get("classes") else _after_report() if report else "report"
         shown = f"; its report is {run.report_file}" if report else ""
-        print(f"Saved to {run.path} ({seconds} s){shown}. Next: {pasteable(following, run.path)}")
+        print(f"Saved to {run.path} ({duration(seconds)}){shown}. Next: {pasteable(following, run.path)}")
 
 
 def _write_report(run: Any, data_dir: str | None, say: Callable[[str], Any]) -> None:
@@ -144,6 +147,12 @@ def _write_report(run: Any, data_dir: str | None, say: Callable[[str], Any]) -> 
 
     cluster_run(run, data_dir=data_dir)
     write_report(run, run.report_file, message=say)
+
+
+def _after_report() -> str:
+    from afgrl.explore import missing_packages
+
+    return "quality" if missing_packages() else "explore"
 
 
 def _resume(run: Any, device: str, data_dir: str | None, quiet: bool) -> Any:
@@ -204,7 +213,7 @@ def embed(
     if as_json:
         print(json.dumps({"file": str(file), "nodes": len(rows), "width": rows.shape[1], "ids_changed": changed}))
         return
-    print(f"Saved {len(rows)} vectors of width {rows.shape[1]} to {file}.")
+    print(f"Saved {counted(len(rows), 'vector')} of width {rows.shape[1]} to {file}.")
     if changed:
         print(f"Ids that a spreadsheet would evaluate as a formula, prefixed with an apostrophe: {changed:,}.")
 
@@ -217,9 +226,10 @@ def evaluate(
     from afgrl.experiment.evaluation import evaluate_run
 
     say = silent if quiet else message
+    run = opened(run_path)
     with working("Evaluating", quiet=quiet):
-        scores = evaluate_run(opened(run_path), device_of(device), data_dir=data_dir, message=say)
-    _print_scores(scores, as_json)
+        scores = evaluate_run(run, device_of(device), data_dir=data_dir, message=say)
+    _print_scores(run, scores, as_json)
 
 
 def _fit(spec: Any, out: Path | None, device: str, quiet: bool, *, force: bool = False) -> Any:
@@ -229,11 +239,19 @@ def _fit(spec: Any, out: Path | None, device: str, quiet: bool, *, force: bool =
     return fit(spec, out, device_of(device), force=force, display=progress_display(quiet), message=say)
 
 
-def _print_scores(scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any] | None = None) -> None:
+def _print_scores(run: Any, scores: dict[str, Any], as_json: bool, *, extra: dict[str, Any] | None = None) -> None:
     from afgrl.cli import tables
+    from afgrl.evaluate.columns import COLUMNS, READOUT_COLUMNS
+    from afgrl.report.best import best_vectors
 
     if as_json:
         print_json({**scores, **(extra or {})})
-    else:
-        for table in tables.scores(scores):
-            stdout.print(table)
+        return
+    for table, columns in zip(tables.scores(scores), (COLUMNS, READOUT_COLUMNS), strict=True):
+        stdout.print(table)
+        best = best_vectors(run, scores, columns)
+        if best:
+            stdout.print(Text(best.sentence))
+            for name, line in best.commands.items():
+                print(f"  {line}     {name}")
+            print()

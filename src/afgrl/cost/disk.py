@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from afgrl.amounts import byte_size
 from afgrl.config import Settings
 from afgrl.cost.limits import FLOAT, NARROWEST, least_memory
 from afgrl.cost.machine import free_disk, free_memory
@@ -55,13 +56,13 @@ def check_reading(source: str | Path, options: ReadOptions = ReadOptions()) -> R
     memory, disk = free_memory("cpu"), free_disk(cache_folder())
     if needs.memory_bytes > memory:
         raise UserError(
-            f"Reading {str(source)!r} needs about {needs.memory_bytes / GIB:.1f} GiB of memory, and {memory / GIB:.1f} "
-            "GiB are free; use a smaller part of the edges."
+            f"Reading {str(source)!r} needs about {byte_size(needs.memory_bytes)} of memory, and "
+            f"{byte_size(memory)} are free; use a smaller part of the edges."
         )
     if needs.disk_bytes > disk:
         raise UserError(
-            f"Reading {str(source)!r} needs about {needs.disk_bytes / GIB:.1f} GiB for temporary files, and "
-            f"{disk / GIB:.1f} GiB are free in {cache_folder()}; set AFGRL_CACHE to a folder on a larger disk, or use "
+            f"Reading {str(source)!r} needs about {byte_size(needs.disk_bytes)} for temporary files, and "
+            f"{byte_size(disk)} are free in {cache_folder()}; set AFGRL_CACHE to a folder on a larger disk, or use "
             "fewer columns."
         )
     return needs
@@ -90,7 +91,7 @@ def check_run_disk(
     if fitting:
         advice = f"--set n_components={fitting} would fit, or {advice}"
     raise UserError(
-        f"The run needs about {needed / GIB:.1f} GiB on the disk of {str(folder)!r}, and {free / GIB:.1f} GiB are "
+        f"The run needs about {byte_size(needed)} on the disk of {str(folder)!r}, and {byte_size(free)} are "
         f"free; {advice}."
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import torch
 
+from afgrl.amounts import byte_size
 from afgrl.config import Settings, resolve
 from afgrl.cost.batches import batch_seconds
 from afgrl.cost.disk import ReadingNeeds, check_reading, check_run_disk, run_disk
@@ -126,7 +127,7 @@ def memory_warning(
         folder = table_folder(settings, dataset.graph, device)
         if folder is None:
             return None
-        return f"Tables are in temporary files in {folder}: the {free / 2**30:.1f} GiB of free memory are too little."
+        return f"Tables are in temporary files in {folder}: the {byte_size(free)} of free memory are too little."
     if load is None or not isinstance(settings, AFGRLSettings):
         return None
     plan = storage_plan(settings, load, free, may_use_files=may_use_files)
@@ -135,10 +136,10 @@ def memory_warning(
         return None
     if needed <= free:
         return (
-            f"The tables of training are in temporary files of up to {plan.disk_bytes / 2**30:.1f} GiB in "
-            f"{plan.folder}: the {free / 2**30:.1f} GiB of free memory are too little for them."
+            f"The tables of training are in temporary files of up to {byte_size(plan.disk_bytes)} in "
+            f"{plan.folder}: the {byte_size(free)} of free memory are too little for them."
         )
     fitting = narrower(settings, load, free, may_use_files=may_use_files)
     advice = " ".join(f"--set {name}={value}" for name, value in (fitting or {}).items())
     hint = f"; {advice} would fit" if fitting else ""
-    return f"Training may need {needed / 2**30:.1f} GiB on the {device.type}; {free / 2**30:.1f} GiB are free{hint}."
+    return f"Training may need {byte_size(needed)} on the {device.type}; {byte_size(free)} are free{hint}."

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from afgrl.amounts import byte_size
 from afgrl.config import Settings
 from afgrl.cost.machine import total_memory
 from afgrl.cost.storage import plan_with_files, storage_plan
@@ -40,7 +41,7 @@ def check_memory(
         files = plan_with_files(settings, load)
         advice = ""
         if files is not None and files.memory_bytes <= most:
-            advice = f"; or set AFGRL_CACHE to a folder with {files.disk_bytes / 2**30:,.0f} GiB for temporary files"
+            advice = f"; or set AFGRL_CACHE to a folder with {byte_size(files.disk_bytes)} for temporary files"
             advice = advice if may_use_files else "; or use one process, whose tables can be in temporary files"
         fitting = narrower(settings, load, most, may_use_files=may_use_files)
         raise _too_large("about", needed, most, device, fitting or {}, advice)
@@ -87,8 +88,8 @@ def _too_large(
     how: str, needed: float, most: int, device: torch.device, fitting: dict[str, int], advice: str = ""
 ) -> UserError:
     hint = f"; {', '.join(f'{name}={value}' for name, value in fitting.items())} would fit" if fitting else ""
-    size = f"{how} {needed / 2**30:,.0f} GiB" if math.isfinite(needed) else "more memory than can be addressed"
+    size = f"{how} {byte_size(needed)}" if math.isfinite(needed) else "more memory than can be addressed"
     return UserError(
         f"Training needs {size} with these settings, and the {device.type} has "
-        f"{most / 2**30:,.0f} GiB{hint or '; use a smaller width'}{advice}."
+        f"{byte_size(most)}{hint or '; use a smaller width'}{advice}."
     )

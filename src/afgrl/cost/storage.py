@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from afgrl.amounts import byte_size, counted
 from afgrl.cost.machine import free_disk, free_memory
 from afgrl.cost.memory import needed_memory, table_disk
 from afgrl.cost.workload import Workload
@@ -68,7 +69,7 @@ def folder_after_training(graph: Graph, width: int, device: torch.device) -> Pat
     if needed <= free:
         return None
     raise UserError(
-        f"The tables of {graph.n:,} nodes need about {needed / GIB:.1f} GiB of memory, and {free / GIB:.1f} GiB are "
-        f"free; in files, they need {disk / GIB:.1f} GiB of disk, and {free_disk(folder) / GIB:.1f} GiB are free in "
+        f"The tables of {counted(graph.n, 'node')} need about {byte_size(needed)} of memory, and {byte_size(free)} are "
+        f"free; in files, they need {byte_size(disk)} of disk, and {byte_size(free_disk(folder))} are free in "
         f"{folder}: set AFGRL_CACHE to a folder on a larger disk."
     )

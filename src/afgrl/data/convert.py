@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from afgrl.amounts import counted
 from afgrl.data.dataset import Dataset
 from afgrl.data.frames import check_frames, dataset_from_frames
 from afgrl.data.ingest import IngestReport
@@ -62,7 +63,9 @@ def from_scipy(adjacency: Any, features: Any, *, ids: Any = None, directed: bool
         raise UserError(f"The adjacency must be square, but its shape is {matrix.shape}.")
     n_rows = np.shape(features)[0] if np.ndim(features) else 0
     if n_rows != matrix.shape[0]:
-        raise UserError(f"The adjacency has {matrix.shape[0]} nodes but the features have {n_rows} rows.")
+        raise UserError(
+            f"The adjacency has {counted(matrix.shape[0], 'node')} but the features have {counted(n_rows, 'row')}."
+        )
     matrix.eliminate_zeros()
     edge_index = torch.from_numpy(np.stack([matrix.row, matrix.col]).astype(np.int64))
     return Graph(features, edge_index, ids, directed, torch.from_numpy(matrix.data.astype(np.float32)))

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from afgrl.amounts import byte_size
 from afgrl.errors import UserError
 
 MAX_UNPACKED_BYTES = 8 << 30
@@ -90,8 +91,7 @@ def check_zip(path: Path) -> zipfile.ZipFile:
 def check_unpacked_size(path: Path, size: int, packed_size: int) -> None:
     limit = MAX_UNPACKED_BYTES
     if size > limit:
-        shown = f"{limit / 2**30:.0f} GiB" if limit >= 1 << 30 else f"{limit / 2**20:.0f} MiB"
-        raise UserError(f"The file {path} unpacks to more than {shown}, the largest size that is read.")
+        raise UserError(f"The file {path} unpacks to more than {byte_size(limit)}, the largest size that is read.")
     if size > FREE_BYTES and size > MAX_RATIO * packed_size:
         raise UserError(f"The file {path} unpacks to more than {MAX_RATIO} times its size, so it is not read.")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from afgrl.amounts import counted
 from afgrl.data.dataset import Dataset
 from afgrl.errors import unknown
 from afgrl.graph import as_text
@@ -22,7 +23,7 @@ def plot_embedding(points: np.ndarray, dataset: Dataset, ids: np.ndarray, cluste
         for name, text in zip(dataset.node_names, as_text(ids), strict=True)
     ]
     values, what = _color_values(dataset, clusters, color)
-    rows, title = np.arange(len(ids)), f"{len(ids):,} nodes"
+    rows, title = np.arange(len(ids)), counted(len(ids), "node")
     if len(rows) > MAX_POINTS:
         rows = np.sort(np.random.default_rng(0).permutation(len(ids))[:MAX_POINTS])
         title = f"A random sample of {MAX_POINTS:,} of {len(ids):,} nodes"

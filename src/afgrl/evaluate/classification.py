@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl.amounts import counted
 from afgrl.data.splits import TEST, TRAIN, VALIDATION, Splits
 from afgrl.errors import UserError
 from afgrl.evaluate.lbfgs import MEMORY
@@ -113,7 +114,7 @@ def _accuracies(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, roles: np.nd
 def _check_roles(splits: Splits, n: int) -> np.ndarray:
     roles = splits.roles
     if roles.ndim != 2 or roles.shape[1] != n:
-        raise UserError(f"The splits are for {roles.shape[-1]} nodes, but the embedding has {n} rows.")
+        raise UserError(f"The splits are for {roles.shape[-1]} nodes, but the embedding has {counted(n, 'row')}.")
     if len(roles) == 0:
         raise UserError("Evaluation needs at least one split, but there is none.")
     for name, part in (("training", TRAIN), ("validation", VALIDATION), ("test", TEST)):

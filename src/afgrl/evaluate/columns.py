@@ -10,6 +10,10 @@ class ScoreColumn(NamedTuple):
     name: str  # the key below the task
     title: str  # the column header
 
+    @property
+    def digits(self) -> int:
+        return 2 if self.name == "accuracy" else 4
+
 
 COLUMNS = (
     ScoreColumn("classification", "accuracy", "accuracy %"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from afgrl.amounts import numbers
+
 
 @dataclass(frozen=True)
 class Score:
@@ -33,4 +35,4 @@ class Score:
         return {"mean": self.mean, "std": self.std, "values": list(self.values)}
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g} ± {self.std:.2g}"
+        return " ± ".join(numbers([self.mean, self.std], 4))

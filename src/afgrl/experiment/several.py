@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from afgrl.config import check_settings
 from afgrl.errors import UserError
 from afgrl.experiment.model import complete_settings
 from afgrl.experiment.training import Display, fit, resume
@@ -25,8 +26,12 @@ def fit_each(
     methods = [spec.method for spec in specs]
     if len(set(methods)) < len(methods):
         raise UserError(f"Each method can be given once, not {', '.join(methods)}.")
-    for method in methods:
-        method_class(method)  # an unknown name fails before the first training
+    for spec in specs:  # what is wrong with one of them fails before the first training
+        settings_class = method_class(spec.method).settings_class
+        try:
+            check_settings(settings_class, spec.settings)
+        except UserError as error:
+            raise UserError(f"These settings do not suit the method {spec.method!r}. {error}") from None
     return [_fitted(spec, folder / spec.method, device, force, display, message) for spec in specs]
 
 

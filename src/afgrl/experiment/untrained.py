@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from afgrl.amounts import byte_size
 from afgrl.config import Settings, resolve
 from afgrl.cost.machine import free_memory
 from afgrl.cost.workload import Workload
@@ -15,7 +17,8 @@ from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.ops.propagation import multi_hop_features
 from afgrl.ops.propagation.columns import pagerank_average
-from afgrl.runs.spec import RunSpec
+from afgrl.runs.folder import Run
+from afgrl.runs.spec import EvaluationPlan, RunSpec
 from afgrl.train.state import initial_state
 
 N_HOPS = 2  # of the baseline hops
@@ -40,6 +43,18 @@ def untrained_embeddings(
     yield from _spectral_embeddings(spec, dataset, device, skip)
 
 
+def command_of_baseline(run: Run, name: str) -> str | None:
+    """The command that makes a run with these vectors; None for a run saved from Python."""
+    spec = replace(run.spec(), evaluation=EvaluationPlan())
+    if name == "random":
+        steps = "steps" if spec.settings.get("batch_size") else "epochs"
+        command = spec.command(run.path / "config.toml")
+        return command and f"{command} --set {steps}=0"
+    width = _spectral_width(spec)
+    settings = {"n_components": width} if name in ("svd", "ppr") and width != SVD_COMPONENTS else {}
+    return replace(spec, method=name, recipe="default", settings=settings).command()
+
+
 def readable_features(graph: Graph, device: torch.device) -> Tensor:
     """The features as evaluation reads them: dense on a GPU, since CSR is evaluated on a CPU only."""
     return graph.x.to(device).to_dense() if device.type == "cuda" else graph.x
@@ -55,8 +70,8 @@ def _hops_fit(graph: Graph, device: torch.device, message: Callable[[str], None]
     if needed <= HOPS_SHARE * free:
         return True
     message(
-        f"The baseline hops is left out: its features take {needed / 2**30:.1f} GiB, more than a quarter of the "
-        f"{free / 2**30:.1f} GiB that are free."
+        f"The baseline hops is left out: its features take {byte_size(needed)}, more than a quarter of the "
+        f"{byte_size(free)} that are free."
     )
     return False
 
@@ -74,11 +89,15 @@ def _spectral_embeddings(
     """The vectors of svd, computed once, and their average, which is what the method ppr computes."""
     if "svd" in skip and "ppr" in skip:
         return
-    width = min(spec.settings.get("n_components", SVD_COMPONENTS), SVD_COMPONENTS)
-    settings = resolve(method_class("svd").settings_class, {"n_components": width}, graph=dataset.graph)
+    given = {"n_components": _spectral_width(spec)}
+    settings = resolve(method_class("svd").settings_class, given, graph=dataset.graph)
     state, inputs = initial_state("svd", settings, dataset.graph, device)
     vectors = state.method.embed(inputs)
     if "svd" not in skip:
         yield "svd", vectors
     if "ppr" not in skip:
         yield "ppr", pagerank_average(vectors, inputs.adjacency)
+
+
+def _spectral_width(spec: RunSpec) -> int:
+    return min(spec.settings.get("n_components", SVD_COMPONENTS), SVD_COMPONENTS)

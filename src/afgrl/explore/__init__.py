@@ -76,8 +76,13 @@ def _serve_run(
     message("The explorer has stopped.")
 
 
+def missing_packages() -> list[str]:
+    """What the explorer needs and is not installed."""
+    return [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+
+
 def _check_packages() -> None:
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    missing = missing_packages()
     if missing:
         raise UserError(f"The explorer needs {' and '.join(missing)}: pip install 'afgrl[explore]'.")
 

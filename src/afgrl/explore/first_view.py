@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from afgrl.amounts import counted
 from afgrl.errors import unknown
 from afgrl.explore.lasso import PointsByHeight
 from afgrl.explore.parameters import MAX_QUOTED, Where
@@ -34,13 +35,13 @@ class FirstView:
     def of_run(cls, run: Run, projection: str, message: Callable[[str], Any]) -> FirstView:
         n_trained = run.data().get("nodes", 0)
         if n_trained > MAX_POINTS:
-            message(f"Reading {n_trained:,} nodes, their vectors and edges, which takes some seconds.")
+            message(f"Reading {counted(n_trained, 'node')}, their vectors and edges, which takes some seconds.")
         nodes = MapNodes.of_run(run, projection, message)
         n, sampling, heights = len(nodes.ids), Sampling.of(nodes, run), PointsByHeight.of(nodes.points)
         if n <= MAX_POINTS:
             return cls(nodes, sampling, heights, None, nodes.packed())
         rows = sampling.sampled()
-        message(f"The map starts with a sample of {len(rows):,} of the {n:,} nodes; search and filters cover all.")
+        message(f"The map starts with a sample of {len(rows):,} of {counted(n, 'node')}; search and filters cover all.")
         return cls(nodes, sampling, heights, rows, sampling.packed_start(rows, len(rows)))
 
     @property

@@ -15,6 +15,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from afgrl.amounts import duration
 from afgrl.errors import UserError
 from afgrl.explore.access import PAGE
 from afgrl.explore.answers import EXPORT, Application, add_error_handlers, guarded
@@ -155,7 +156,7 @@ async def _read_json(request: Request, max_bytes: int) -> bytes:
                     raise HTTPException(413, f"The request is larger than the allowed {max_bytes:,} bytes.")
                 parts.append(part)
     except TimeoutError:
-        raise HTTPException(408, f"The request did not arrive within {BODY_SECONDS:g} s.") from None
+        raise HTTPException(408, f"The request did not arrive within {duration(BODY_SECONDS)}.") from None
     except ClientDisconnect:  # nobody reads this answer; without it the server would report an internal error
         raise HTTPException(400, "The request ended too early.") from None
     return b"".join(parts)

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from afgrl.amounts import counted
 from afgrl.csr import csr_from_scipy
 from afgrl.errors import UserError
 from afgrl.graph.sorted_edges import edge_keys, edges_of, reversed_keys, sort_unique, summed_weights
@@ -121,8 +122,9 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = "CSR" if self.x.layout == torch.sparse_csr else "dense"
-        edges = f"{'directed ' * self.directed}{'weighted ' * (self.edge_weight is not None)}edges"
-        return f"Graph({self.n:,} nodes, {self.n_edges:,} {edges}, {self.n_features:,} {kind} features)"
+        edge = f"{'directed ' * self.directed}{'weighted ' * (self.edge_weight is not None)}edge"
+        counts = counted(self.n, "node"), counted(self.n_edges, edge), counted(self.n_features, f"{kind} feature")
+        return f"Graph({', '.join(counts)})"
 
 
 def _checked_features(x: Any) -> Tensor:
@@ -185,7 +187,7 @@ def _checked_edges(edge_index: Any, weight: Any, n: int, *, directed: bool) -> t
     if low < 0 or high >= n:
         raise UserError(f"An edge refers to node {low if low < 0 else high}, but the nodes are 0 to {n - 1}.")
     if n > MAX_NODES:
-        raise UserError(f"The graph has {n:,} nodes; at most {MAX_NODES:,} are possible.")
+        raise UserError(f"The graph has {counted(n, 'node')}; at most {MAX_NODES:,} are possible.")
     if weight is not None:
         weight = _checked_weights(weight, edges.shape[1])
         keys, total = _summed(edge_keys(ends, n, undirected=False), weight[ends[0] != ends[1]])
@@ -210,7 +212,9 @@ def _checked_weights(weight: Any, n_edges: int) -> np.ndarray:
     """[e] float64."""
     values = torch.as_tensor(weight).detach().cpu().to(torch.float32)
     if values.shape != (n_edges,):
-        raise UserError(f"There are {n_edges} edges, but the edge weights have shape {tuple(values.shape)}.")
+        raise UserError(
+            f"The graph has {counted(n_edges, 'edge')}, but the edge weights have shape {tuple(values.shape)}."
+        )
     if not bool((torch.isfinite(values) & (values > 0)).all()):
         raise UserError("Edge weights must be finite and above 0.")
     return values.to(torch.float64).numpy()
@@ -237,7 +241,7 @@ def _checked_ids(ids: Any, n: int) -> np.ndarray:
     whole = isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "iu"
     names: np.ndarray = np.asarray(given) if whole else as_text(given)
     if names.shape != (n,):
-        raise UserError(f"There are {n} nodes but {names.shape[0]} ids.")
+        raise UserError(f"The graph has {counted(n, 'node')} but {counted(names.shape[0], 'id')}.")
     if len(np.unique(names) if whole else set(names.tolist())) != n:
         values, counts = np.unique(names, return_counts=True)
         raise UserError(f"The id {values[counts.argmax()]!r} occurs {counts.max()} times; ids must be unique.")

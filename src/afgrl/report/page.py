@@ -11,6 +11,7 @@ from typing import Any
 
 from afgrl.errors import UserError
 from afgrl.report.arrays import safe_json
+from afgrl.report.best import best_run
 from afgrl.report.payload import display_names, run_payload
 from afgrl.runs.files import replace_file
 from afgrl.runs.folder import Run
@@ -30,10 +31,9 @@ def write_page(
     """The file of a report; ``write_report`` explains it."""
     if out.is_dir() or not out.parent.is_dir():
         raise UserError(f"Cannot write the report to {str(out)!r}; name a file in an existing folder.")
-    payloads = [
-        run_payload(run, name, projection, message) for run, name in zip(runs, display_names(runs), strict=True)
-    ]
-    text = standalone_page(safe_json({"live": False, "runs": payloads}))
+    names = display_names(runs)
+    payloads = [run_payload(run, name, projection, message) for run, name in zip(runs, names, strict=True)]
+    text = standalone_page(safe_json({"live": False, "runs": payloads, "best": best_run(runs, names)}))
     replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 

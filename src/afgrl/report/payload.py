@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from afgrl.amounts import counted
 from afgrl.analysis.node_facts import Lists, PageFacts
 from afgrl.evaluate.columns import BASELINES, COLUMNS, QUALITY_COLUMNS, READOUT_COLUMNS, ScoreColumn
 from afgrl.ops.knn import Neighbors, nearest_neighbors
 from afgrl.ops.knn.blocks import nearest_in_blocks
 from afgrl.report.arrays import Json, pack_array, smallest_type
+from afgrl.report.best import best_vectors
 from afgrl.report.map_nodes import MAX_COLUMNS, MapNodes
 from afgrl.report.sample import Sampling
 from afgrl.runs.added import additions, all_vectors
@@ -46,7 +48,7 @@ def run_payload(run: Run, name: str, projection: str, message: Callable[[str], A
     else:
         sampling = Sampling.of(nodes, run)
         sample = sampling.sampled()
-        message(f"The report has a sample of {len(sample):,} of the {n:,} nodes, and the nodes nearest to them.")
+        message(f"The report has a sample of {len(sample):,} of {counted(n, 'node')}, and the nodes nearest to them.")
         found = _nearest(run, sample, message)
         rows = np.concatenate([sample, np.setdiff1d(found.index.numpy(), sample)])
         start = sampling.packed_start(rows, len(sample))
@@ -114,7 +116,7 @@ def _spec(spec: RunSpec) -> Json:
 def _data(run: Run) -> Json:
     """The description of the data with its ingest report, and messages about added nodes and omitted columns."""
     data, n_columns = run.data(), run.nodes().num_columns - 1
-    texts = [f"Added after training: {len(added.ids):,} nodes of {added.name}." for added in additions(run)]
+    texts = [f"Added after training: {counted(len(added.ids), 'node')} of {added.name}." for added in additions(run)]
     if n_columns > MAX_COLUMNS:
         texts.append(f"This page shows the first {MAX_COLUMNS} of {n_columns:,} columns.")
     messages = [{"level": "info", "text": text} for text in texts]
@@ -140,12 +142,14 @@ def _scores(run: Run) -> Json | None:
     rows = [("trained", "trained, last epoch", stored["last-epoch"])]
     if stored.get("best-epoch"):
         rows.append(("best-epoch", "trained, best epoch", stored["best-epoch"]))
+    best = best_vectors(run, stored, SHOWN_SCORES)
     rows += [("baseline", BASELINES.get(name, name), tasks) for name, tasks in stored.get("baselines", {}).items()]
     return {
         "dataset": stored.get("dataset"),
         "splits": stored.get("splits"),
         "headings": [_heading(column) for column in SHOWN_SCORES],
         "rows": [{"kind": kind, "name": name, "cells": _cells(tasks)} for kind, name, tasks in rows],
+        "best": best and best._asdict(),
     }
 
 
@@ -174,8 +178,8 @@ def _quality(run: Run) -> Json | None:
 
 
 def _heading(column: ScoreColumn) -> Json:
-    task, name, title = column
-    return {"title": title, "digits": 2 if name == "accuracy" else 4, "charted": (task, name) in CHARTED}
+    charted = (column.task, column.name) in CHARTED
+    return {"title": column.title, "digits": column.digits, "charted": charted}
 
 
 def _cells(tasks: Json) -> list[Json | None]:
@@ -193,7 +197,7 @@ def _nearest(run: Run, rows: np.ndarray, message: Callable[[str], Any]) -> Neigh
     n, k = len(vectors), min(N_NEIGHBORS, len(vectors) - 1)
     if k < 1:
         return Neighbors(torch.zeros(len(rows), 0, dtype=torch.int64), torch.zeros(len(rows), 0))
-    message(f"Computing the {k} nearest neighbors of {len(rows):,} nodes.")
+    message(f"Computing the nearest neighbors ({k}) of {counted(len(rows), 'node')}.")
     keys = torch.from_numpy(vectors)
     if len(rows) == n:
         return nearest_neighbors(keys, keys, k, diagonal="drop")

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.image import imsave
 
 from afgrl.report.arrays import Json, pack_array
 from afgrl.report.column_index import ColumnIndex
@@ -78,6 +77,8 @@ class Density:
 
     def picture(self) -> bytes:
         """A PNG of the full map, with its margin, which a browser shows before it has read any script."""
+        from matplotlib.image import imsave  # only the explorer of a large run needs it
+
         margins = [round(MARGIN * size) for size in (self.height, self.width)]
         shades = self.shades().reshape(self.height, self.width)
         opacity = np.round(DENSITY_OPACITY * shades).astype(np.uint8)

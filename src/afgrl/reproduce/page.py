@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from afgrl.amounts import counted
 from afgrl.reproduce.layout import BELOW, Table
 from afgrl.reproduce.result import Records, Result
 from afgrl.runs.files import replace_file
@@ -40,7 +41,7 @@ def section(name: str, result: Result, drawings: dict[str, str], records: Record
     parts.append(f"<details><summary>Tables</summary>{tables}</details>" if drawings else tables)
     parts += [f'<p class="note">{_prose(note)}</p>' for note in result.notes]
     if records:
-        summary = f"{len(records)} runs: settings and commands"
+        summary = f"{counted(len(records), 'run')}: settings and commands"
         parts.append(f"<details><summary>{summary}</summary>{_runs(records)}</details>")
     return "\n".join([*parts, "</section>"]) + "\n"
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import matplotlib
 import torch
 
+from afgrl.amounts import counted
 from afgrl.data import catalog
 from afgrl.errors import UserError, unknown
 from afgrl.experiment.cache import RunCache, new_node_grid, run_grid
@@ -143,7 +144,7 @@ def with_notes(result: Result, n_wanted: int, records: Records, *, quick: bool) 
             device = record["environment"]["device"]
             seconds[device] = seconds.get(device, 0.0) + record["seconds"]
         spent = ", ".join(f"{total:,.0f} s on {device}" for device, total in seconds.items())
-        notes.append(f"{len(records)} runs; total training time without evaluation: {spent}.")
+        notes.append(f"{counted(len(records), 'run')}; total training time without evaluation: {spent}.")
     if n_wanted > len(records):
         notes.append(f"{n_wanted - len(records)} of {n_wanted} runs are missing; what needs them is left out.")
     return replace(result, notes=notes)

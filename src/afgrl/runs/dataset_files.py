@@ -12,6 +12,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
+from afgrl.amounts import byte_size
 from afgrl.data.dataset import Dataset, Ingested
 from afgrl.data.describe import describe_dataset
 from afgrl.data.ingest import IngestReport
@@ -66,7 +67,7 @@ def save_dataset(folder: Path, dataset: Dataset, *, with_features: bool = True) 
     if inside or not with_features:
         return None
     return (
-        f"The features ({size / 2**30:.1f} GiB) are not copied into the run: evaluate, cluster, embed --graph and "
+        f"The features ({byte_size(size)}) are not copied into the run: evaluate, cluster, embed --graph and "
         "--resume need the source to stay unchanged."
     )
 
@@ -122,10 +123,10 @@ def load_labels(folder: Path) -> tuple[np.ndarray | None, Splits | None]:
         stored = read_arrays(file)
         name, y, roles = stored["name"], stored["y"], stored["roles"]
         check(name.ndim == 0 and name.dtype.kind == "U", "its array 'name' is not a text")
-        check(y.shape == (n,) and y.dtype.kind in "iu", f"its array 'y' is not one class for each of the {n} nodes")
+        check(y.shape == (n,) and y.dtype.kind in "iu", "its array 'y' is not one class for each node")
         check(int(y.min()) >= -1 and int(y.max()) < 2**31, "its array 'y' has classes out of range")
         fits = roles.ndim == 2 and roles.shape[1] == n and roles.shape[0] > 0 and roles.dtype == np.uint8
-        check(fits and int(roles.max()) <= TEST, f"its array 'roles' is not one role for each of the {n} nodes")
+        check(fits and int(roles.max()) <= TEST, "its array 'roles' is not one role for each node")
         return y, Splits(str(name), roles)
 
 

@@ -31,7 +31,7 @@ def write_vectors(file: Path, ids: np.ndarray, vectors: np.ndarray, format: str 
     """
     check_format(format)
     if vectors.ndim != 2 or len(ids) != len(vectors):
-        raise UserError(f"There are {len(ids)} ids, but the vectors have shape {vectors.shape}.")
+        raise UserError(f"The vectors have the shape {vectors.shape}, but there are {len(ids):,} ids.")
     return FORMATS[format](file, ids, np.ascontiguousarray(vectors, dtype=np.float32)) or 0
 
 

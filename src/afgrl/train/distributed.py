@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
+from afgrl.amounts import counted
 from afgrl.errors import AfgrlError, UserError, disk_error
 from afgrl.ops.collectives import Shards
 from afgrl.train.loop import LOG_EVERY
@@ -100,8 +101,8 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
     if device.type == "cuda":
         if on_machine > torch.cuda.device_count():
             raise UserError(
-                f"{on_machine} processes need as many GPUs, but PyTorch finds {torch.cuda.device_count()}; "
-                "start fewer, or use --device cpu."
+                f"{counted(on_machine, 'process', 'processes')} need as many GPUs, but PyTorch finds "
+                f"{torch.cuda.device_count()}; start fewer, or use --device cpu."
             )
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)

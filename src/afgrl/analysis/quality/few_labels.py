@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from torch import Tensor
 
+from afgrl.amounts import number
 from afgrl.csr import csr_to_scipy
 from afgrl.evaluate.columns import BASELINES
 from afgrl.evaluate.matrix import is_sparse
@@ -83,7 +84,7 @@ def _ranking(correct: dict[str, np.ndarray]) -> dict[str, Any]:
     ranked = p_value < SIGNIFICANT
     title = f"the best others ({BASELINES.get(best, best)})"
     order = "higher than" if only_first > only_best else "lower than"
-    n_labels, test = f"{len(correct[first]):,} labels", f"(McNemar's test, p = {p_value:.2g})"
+    n_labels, test = f"{len(correct[first]):,} labels", f"(McNemar's test, p = {number(p_value, 2)})"
     sentence = (
         f"With {n_labels}, the accuracy is {order} that of {title} {test}."
         if ranked

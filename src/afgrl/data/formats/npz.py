@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from afgrl.amounts import counted
 from afgrl.data.convert import from_scipy
 from afgrl.data.dataset import Dataset
 from afgrl.data.formats.arrays import SCIPY_ARRAYS, csr_matrix, npz_headers, read_npz, sparse_matrix
@@ -99,7 +100,7 @@ def _features(arrays: dict[str, np.ndarray]) -> Any:
 def integer_labels(labels: np.ndarray, n: int) -> np.ndarray:
     """The class of each node, -1 for none."""
     if labels.shape != (n,):
-        raise UserError(f"labels has shape {labels.shape}, but the graph has {n} nodes.")
+        raise UserError(f"labels has shape {labels.shape}, but the graph has {counted(n, 'node')}.")
     if labels.dtype.kind not in "iu" or (n and labels.min() < -1):
         raise UserError("labels must be integers from 0, or -1 for nodes without a label.")
     return labels

@@ -13,6 +13,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from afgrl.amounts import counted
 from afgrl.csr import no_csr_warnings
 from afgrl.data.dataset import Dataset
 from afgrl.data.ingest import IngestReport
@@ -134,7 +135,9 @@ def _checked_n_nodes(edges: np.ndarray, features: np.ndarray | None, given: Any,
         # Nodes without features and edges have only their number; far more of them than edges would be a mistake.
         n = max(highest + 1, given if isinstance(given, int) else 0)
         if n > MAX_NODES_PER_EDGE * (edges.shape[1] + 1):
-            raise UserError(f"{path} has {n:,} nodes without features but only {edges.shape[1]:,} edges.")
+            raise UserError(
+                f"{path} has {counted(n, 'node')} without features but only {counted(edges.shape[1], 'edge')}."
+            )
     if edges.size and not 0 <= int(edges.min()) <= highest < n:
         wrong = highest if highest >= n else int(edges.min())
         raise UserError(f"An edge in {path} refers to node {wrong}, but the nodes are 0 to {n - 1}.")
@@ -146,5 +149,5 @@ def _weights(stored: dict[str, Any], n_edges: int, path: Path) -> dict[str, np.n
         return {}
     weight = _array(stored["edge_weight"], "edge_weight", path)
     if weight.size != n_edges:
-        raise UserError(f"{path} has {n_edges:,} edges but {weight.size:,} edge weights.")
+        raise UserError(f"{path} has {counted(n_edges, 'edge')} but {counted(weight.size, 'edge weight')}.")
     return {"weight": weight.reshape(-1).astype(np.float64)}

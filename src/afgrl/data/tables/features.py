@@ -9,6 +9,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 import torch
 
+from afgrl.amounts import counted
 from afgrl.data.ingest import IngestReport
 from afgrl.data.spill import Spill, row_blocks
 from afgrl.data.tables.column_encoders import TextColumn
@@ -59,7 +60,7 @@ def fit_table_encoder(columns: pa.Table, options: ReadOptions, report: IngestRep
     n_features = len(table_encoder.names)
     if n_features > MAX_FEATURES:
         raise UserError(
-            f"The columns of {where} become {n_features:,} features; at most {MAX_FEATURES:,} are possible."
+            f"The columns of {where} become {counted(n_features, 'feature')}; at most {MAX_FEATURES:,} are possible."
         )
     return table_encoder if n_features else None
 
@@ -71,7 +72,9 @@ def given_features(
     if features.ndim != 2:
         raise UserError(f"The features must have shape [nodes, features], but their shape is {tuple(features.shape)}.")
     if features.shape[0] != n_listed:
-        raise UserError(f"The features have {features.shape[0]:,} rows, but {where} has {n_listed:,} nodes.")
+        raise UserError(
+            f"The features have {counted(features.shape[0], 'row')}, but {where} has {counted(n_listed, 'node')}."
+        )
     if n == n_listed:
         return features
     is_sparse = sp.issparse(features)

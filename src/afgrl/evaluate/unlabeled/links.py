@@ -67,7 +67,7 @@ def hide_edges(graph: Graph, share: float, generator: np.random.Generator, most:
     n_hidden = round(share * n_edges)
     if n_hidden < FEWEST_HIDDEN:
         least = math.ceil((FEWEST_HIDDEN - 0.5) / share)
-        raise UserError(f"Link prediction needs at least {least} edges, but the graph has {n_edges}.")
+        raise UserError(f"Link prediction needs at least {least} edges, but the graph has {n_edges:,}.")
     chosen = generator.choice(n_edges, n_hidden, replace=False)
     first = np.unique(number, return_index=True)[1]  # where each edge is stored first
     hidden = graph.edge_index.cpu().numpy()[:, first[chosen[:most]]]

@@ -30,7 +30,7 @@ async function start() {
   renderHeader(page.runs, page.live);
   renderClusters(page.runs);
   renderTraining(page.runs);
-  renderScores(page.runs);
+  renderScores(page.runs, payload.best);
   renderQuality(page.runs);
   renderData(page.runs);
   renderSettings(page.runs);

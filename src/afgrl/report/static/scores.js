@@ -13,17 +13,22 @@ const READOUT_NOTE =
   "Clustering readout: what `afgrl cluster` clusters, the vectors smoothed over the graph. NMI without it is that of the " +
   "vectors themselves.";
 
-function renderScores(allRuns) {
+const BEST_MARK = "*"; // the best value of a column
+
+function renderScores(allRuns, bestRun) {
   const runs = allRuns.filter((run) => run.scores);
   if (!runs.length) return;
   const rows = scoreRows(runs);
   const { headings } = runs[0].scores;
   const several = runs.length > 1;
+  const best = bestOfColumns(rows, headings);
   const tableRow = (row) => ({
     class: row.kind,
     cells: [
       several && row.kind === "trained" ? runTag(row.run) : scoreRowName(row, several),
-      ...row.cells.map((cell, index) => scoreText(cell, headings[index])),
+      ...row.cells.map((cell, index) =>
+        isBest(row, index, best) ? make("strong", {}, BEST_MARK + scoreText(cell, headings[index])) : scoreText(cell, headings[index]),
+      ),
     ],
   });
   const has = (kind) => rows.some((row) => row.kind === kind);
@@ -34,12 +39,15 @@ function renderScores(allRuns) {
     has("baseline") && BASELINE_NOTE,
     hasReadout && READOUT_NOTE,
   ];
+  const { sentence, commands } = several ? { sentence: bestRun } : (runs[0].scores.best ?? {});
   const splits = [...new Set(runs.map((run) => `Splits: ${run.scores.splits}.`))];
   showSection(
     "scores",
     ...notes.filter(Boolean).map((note) => make("p", { class: "note" }, note)),
     table("Scores", ["vectors", ...headings.map(({ title }) => title)], rows.map(tableRow), (index) => index > 0),
-    make("p", { class: "note" }, splits.join(" ")),
+    sentence && make("p", {}, sentence),
+    ...Object.entries(commands ?? {}).map(([name, command]) => make("p", {}, `${name}: `, make("code", {}, command))),
+    make("p", { class: "note" }, (best.some(Boolean) ? `${BEST_MARK} best of its column. ` : "") + splits.join(" ")),
     make("div", { class: "panels" }, scorePanels(rows, headings, several)),
   );
 }
@@ -59,6 +67,22 @@ function scoreRows(runs) {
   const isAmbiguous = ({ name }) => baselines.filter((row) => row.name === name).length > 1;
   const named = (row) => (isAmbiguous(row) ? { ...row, name: `${row.name}, ${row.run.name}` } : row);
   return [...trained, ...baselines.map(named)];
+}
+
+// The best value of each column as it is shown. Labels chose the vectors of the best epoch, and scores of several graphs
+// cannot be compared: both have no mark.
+function bestOfColumns(rows, headings) {
+  const compared = rows.filter(({ kind }) => kind !== "best-epoch");
+  if (new Set(compared.map(({ run }) => run.scores.dataset)).size > 1) return headings.map(() => null);
+  return headings.map(({ digits }, index) => {
+    const shown = compared.filter(({ cells }) => cells[index]).map(({ cells }) => Number(cells[index].mean.toFixed(digits)));
+    return shown.length > 1 ? { value: Math.max(...shown), digits } : null;
+  });
+}
+
+function isBest(row, index, best) {
+  if (row.kind === "best-epoch" || !row.cells[index] || !best[index]) return false;
+  return Number(row.cells[index].mean.toFixed(best[index].digits)) === best[index].value;
 }
 
 function scoreRowName(row, several) {

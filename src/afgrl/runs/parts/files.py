@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from afgrl.amounts import counted
 from afgrl.errors import UserError
 from afgrl.runs import dataset_files
 from afgrl.runs.files import replace_file
@@ -31,7 +32,10 @@ class RunFiles:
         if (self.path / dataset_files.NODES).is_file():
             expected = n_rows(self.path / dataset_files.NODES)
             with self.reading(name):
-                check(n == expected, f"it has {n:,} entries, but the run has {expected:,} nodes")
+                check(
+                    n == expected,
+                    f"it has {counted(n, 'entry', 'entries')}, but the run has {counted(expected, 'node')}",
+                )
 
     def _replace(self, name: str, write: Callable[[Path], Any]) -> None:
         replace_file(self.path / name, write)
