@@ -192,6 +192,25 @@ def test_a_node_that_the_run_has_keeps_its_vector(run, tmp_path):
     assert np.array_equal(vectors[:40], trained)
 
 
+@pytest.mark.parametrize("unlabeled", ["", "-1"])
+def test_new_nodes_need_no_labels(unlabeled, trained, tmp_path):
+    """Their label column is there, and empty."""
+    teams, june = tmp_path / "teams", tmp_path / "june"
+    shutil.copytree(Run.open(trained).spec().source, teams)
+    june.mkdir()
+    header, *rows = (teams / "nodes.csv").read_text().splitlines()
+    for folder, nodes, label in ((teams, rows, "x"), (june, ["twin,30,blue", "other,71,red"], unlabeled)):
+        (folder / "nodes.csv").write_text("\n".join([f"{header},label", *(f"{row},{label}" for row in nodes)]))
+    (june / "edges.csv").write_text("source,target\ntwin,p2\nother,p3\n")
+    assert afgrl("fit", teams, "--out", tmp_path / "run", *SMALL).exit_code == 0
+    for words in (("embed", "--graph", june, "--out", tmp_path / "vectors.csv"), ("add", june)):
+        answer = afgrl(words[0], tmp_path / "run", *words[1:], *CPU)
+        assert answer.exit_code == 0, answer.output
+    (addition,) = additions(Run.open(tmp_path / "run"))
+    assert addition.ids.tolist() == ["twin", "other"]
+    assert addition.nodes["label"].to_pylist() == [unlabeled or None] * 2
+
+
 def test_a_damaged_addition_is_one_sentence(run, new):
     assert afgrl("add", run.path, new, *CPU).exit_code == 0
     (run.path / "added-june.parquet").write_bytes(b"PAR1")

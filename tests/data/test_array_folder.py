@@ -53,6 +53,13 @@ def test_every_type_and_orientation_gives_the_same_graph(tmp_path, monkeypatch, 
     assert not list((tmp_path / "cache" / "spill").iterdir())
 
 
+def test_labels_that_are_all_missing_are_none(tmp_path):
+    dataset = load(write(tmp_path, labels=np.full(4, -1)))
+    assert dataset.y is None
+    assert dataset.ingested.columns.column_names == ["id"]
+    assert "No node has a label in labels.npy." in dataset.ingested.report.sentences
+
+
 def test_large_features_stay_in_their_file(tmp_path, monkeypatch):
     monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
     for module in (arrays, array_folder):
@@ -77,7 +84,6 @@ def test_text_labels_are_classes(tmp_path):
         ({"edges": np.array([[0, 4]])}, "refers to node 4"),
         ({"ids": np.array([1, 2, 3])}, "4 nodes but 3 ids"),
         ({"labels": np.array([0, 1])}, "labels.npy cannot be used"),
-        ({"labels": np.array([-1, -1, -1, -1])}, "No node has a label"),
         ({"features": np.array([["a", "b"]] * 4)}, "must be numbers"),
         ({"features": np.ones(4)}, r"shape \[nodes, features\]"),
         ({"weights": np.ones(2)}, "edge weights have shape"),
