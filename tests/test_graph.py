@@ -93,6 +93,16 @@ def test_ids_are_the_users_own():
     assert Graph(EYE, PATH, ids=np.array([b"x", b"y", b"z"])).ids.tolist() == ["x", "y", "z"]
 
 
+def test_arrays_of_another_byte_order_are_read():
+    edges, weight, ids = PATH.numpy(), np.array([1.0, 2.0]), np.array([7, 8, 9])
+    swapped = Graph(np.eye(3, dtype=">f4"), edges.astype(">i8"), ids.astype(">i8"), edge_weight=weight.astype(">f8"))
+    graph = Graph(np.eye(3), edges, ids, edge_weight=weight.astype(np.longdouble))
+    assert swapped.fingerprint == graph.fingerprint
+    assert torch.equal(swapped.x, graph.x)
+    assert (swapped.ids.tolist(), swapped.ids.dtype) == ([7, 8, 9], graph.ids.dtype)
+    assert Graph(EYE, PATH, ids=np.array(["ä".encode(), b"y", b"z"])).ids.tolist() == ["ä", "y", "z"]
+
+
 def test_one_long_id_does_not_pad_the_others():
     n = 2000
     tracemalloc.start()
@@ -128,6 +138,9 @@ def test_the_matrix_of_the_user_does_not_change():
         ((EYE, PATH, ["a", "b", "a"]), "'a' occurs 2 times"),
         ((EYE, PATH, 5), "must be a sequence with one id per node, not 5"),
         ((EYE, PATH, np.array(5)), "must be a sequence"),
+        ((EYE, PATH, np.array([["a"], ["b"], ["c"]])), r"ids must have shape \[3\]"),
+        ((EYE, [["a", "b"], ["b", "c"]]), "edges must be real numbers"),
+        ((EYE, [[0, 1], [1]]), "edges must be real numbers"),
         ((1j * EYE, PATH), "real numbers"),
         ((sp.csr_array(1j * np.eye(3)), PATH), "real numbers"),
         ((EYE.to_sparse_csc(), PATH), "dense, COO or CSR"),
