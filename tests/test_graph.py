@@ -1,3 +1,4 @@
+import copy
 import tracemalloc
 
 import numpy as np
@@ -5,7 +6,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from afgrl import Graph, UserError
+from afgrl import Dataset, Graph, UserError
+from afgrl.csr import csr_from_scipy
 from afgrl.graph import as_text
 
 PATH = torch.tensor([[0, 1], [1, 2]])  # 0 – 1 – 2
@@ -101,6 +103,19 @@ def test_arrays_of_another_byte_order_are_read():
     assert torch.equal(swapped.x, graph.x)
     assert (swapped.ids.tolist(), swapped.ids.dtype) == ([7, 8, 9], graph.ids.dtype)
     assert Graph(EYE, PATH, ids=np.array(["ä".encode(), b"y", b"z"])).ids.tolist() == ["ä", "y", "z"]
+
+
+@pytest.mark.parametrize("x", [EYE, csr_from_scipy(np.eye(3))])
+def test_a_deep_copy_is_independent(x):
+    graph = Graph(x, PATH, ["a", "b", "c"], edge_weight=torch.tensor([1.0, 2.0]))
+    copied = copy.deepcopy(Dataset("graph", graph)).graph
+    assert copied.fingerprint == graph.fingerprint
+    assert torch.equal(copied.x.to_dense(), graph.x.to_dense())
+    assert copied.x.layout == graph.x.layout
+    (copied.x.values() if copied.x.layout == torch.sparse_csr else copied.x).zero_()
+    copied.ids[0] = "changed"
+    assert torch.equal(graph.x.to_dense(), EYE)
+    assert graph.ids[0] == "a"
 
 
 def test_one_long_id_does_not_pad_the_others():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -101,6 +101,14 @@ class Graph:
         object.__setattr__(moved, "edge_index", self.edge_index.to(device))
         object.__setattr__(moved, "edge_weight", None if self.edge_weight is None else self.edge_weight.to(device))
         return moved
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """PyTorch copies tensors of all layouts but CSR."""
+        copied = copy(self)
+        for name, value in vars(self).items():
+            is_csr = isinstance(value, Tensor) and value.layout == torch.sparse_csr
+            object.__setattr__(copied, name, value.clone() if is_csr else deepcopy(value, memo))
+        return copied
 
     def plot(self, *, color: Any = None, max_nodes: int = 300) -> NodePlot:
         """A picture of nodes and edges for notebooks, whose selection is its ``selected_ids``; of a larger graph, it
