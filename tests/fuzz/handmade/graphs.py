@@ -39,7 +39,13 @@ TYPES: dict[str, tuple[list[Any], pa.DataType | None]] = {
     "missing": (["a", None, "c"], None),
     "dictionary": (["a", "b", "a"], pa.dictionary(pa.int8(), pa.string())),
 }
-BASE = {"id": ["a", "b", "c"], "age": [1, 2, 3], "source": ["a", "b", "c"], "target": ["b", "c", "a"]}
+BASE = {
+    "id": ["a", "b", "c"],
+    "age": [1, 2, 3],
+    "source": ["a", "b", "c"],
+    "target": ["b", "c", "a"],
+    "weight": [1.5, 2.0, 3.0],
+}
 NODE = '<node id="a"><data key="d0">3.5</data></node>'
 EDGE = '<edge source="b" target="c"/>'
 ENTITY = '<!DOCTYPE g [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]>'
@@ -170,7 +176,7 @@ def _parquet() -> Iterator[Handmade]:
             columns = BASE | {role: pa.array(values, kind)}
             files = {
                 "nodes.parquet": _table(columns, "id", "age"),
-                "edges.parquet": _table(columns, "source", "target"),
+                "edges.parquet": _table(columns, "source", "target", "weight"),
             }
             yield check(f"parquet {role} of type {what}", files)
     whole = parquet(NODES)
