@@ -26,7 +26,8 @@ from afgrl.data.unpacking import short_reason
 from afgrl.errors import UserError
 
 MAX_NODES_PER_EDGE = 1000
-KNOWN = ("x", "edge_index", "edge_weight", "num_nodes")
+WEIGHTS = ("edge_weight", "edge_attr")  # where PyG's layers expect weights
+KNOWN = ("x", "edge_index", *WEIGHTS, "num_nodes")
 OF_EDGES, MASK = ("edge_", "adj_"), "_mask"  # in names of attributes
 HOW_TO_SAVE = "torch.save(data.to_dict(), FILE)"
 
@@ -39,7 +40,8 @@ def load_pyg_file(path: Path, options: ReadOptions, fitted: Fitted = None) -> Da
     report = IngestReport()
     label, columns = pyg_columns(stored, n, report, path.name)
     nodes = pa.table({"id": np.arange(n), **label, **columns})
-    table = pa.table({"source": edges[0], "target": edges[1], **_weights(stored, edges.shape[1], path)})
+    weights = {} if options.weight == NO_COLUMN else _weights(stored, edges.shape[1], report, path)
+    table = pa.table({"source": edges[0], "target": edges[1], **weights})
     own = replace(
         options, id="id", label=options.label or pyg_label(label, columns), knn_graph=None,
         columns=(*(f"{name}=ignore" for name in columns), *options.columns),
@@ -141,10 +143,33 @@ def _checked_n_nodes(edges: np.ndarray, features: np.ndarray | None, given: Any,
     return n
 
 
-def _weights(stored: dict[str, Any], n_edges: int, path: Path) -> dict[str, np.ndarray]:
-    if not isinstance(stored.get("edge_weight"), Tensor):
+def weight_attribute(stored: Mapping[str, Any], report: IngestReport, where: str) -> str | None:
+    """Which of ``WEIGHTS`` holds the edge weights: ``edge_weight``, or ``edge_attr`` if it is one number above 0 for
+    each edge. The report says if ``edge_attr`` is ignored."""
+    has_weight, attributes = stored.get("edge_weight") is not None, stored.get("edge_attr")
+    if not has_weight and isinstance(attributes, Tensor) and _are_weights(attributes):
+        report.info(f"Edge weights: 'edge_attr' of {where}.")
+        return "edge_attr"
+    if attributes is not None:
+        shape = f" of shape {tuple(attributes.shape)}" if isinstance(attributes, Tensor) else ""
+        why = "the weights are in 'edge_weight'" if has_weight else "it is not one number above 0 for each edge"
+        report.warning(f"Ignored in {where}: 'edge_attr'{shape}, because {why}.")
+    return "edge_weight" if has_weight else None
+
+
+def _are_weights(values: Tensor) -> bool:
+    has_numbers = values.layout == torch.strided and not (values.is_complex() or values.is_quantized or values.is_meta)
+    if not has_numbers or values.shape[1:] not in ((), (1,)):
+        return False
+    numbers = values.detach().float()
+    return bool((torch.isfinite(numbers) & (numbers > 0)).all())
+
+
+def _weights(stored: dict[str, Any], n_edges: int, report: IngestReport, path: Path) -> dict[str, np.ndarray]:
+    name = weight_attribute(stored, report, path.name)
+    if name is None:
         return {}
-    weight = _array(stored["edge_weight"], "edge_weight", path)
+    weight = _array(stored[name], name, path)
     if weight.size != n_edges:
         raise UserError(f"{path} has {n_edges:,} edges but {weight.size:,} edge weights.")
     return {"weight": weight.reshape(-1).astype(np.float64)}
