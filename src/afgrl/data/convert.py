@@ -63,7 +63,8 @@ def graph_of_pyg(
         if getattr(data, name, None) is None:
             raise UserError(f"The PyG Data has no {name!r}; it needs 'x' and 'edge_index'.")
     stored: dict[str, Any] = {name: getattr(data, name, None) for name in WEIGHTS}
-    holder = weight_attribute(stored, report, "the PyG Data") if weighted else None
+    n_edges = (np.shape(data.edge_index) or (0,))[-1]
+    holder = weight_attribute(stored, n_edges, report, "the PyG Data") if weighted else None
     weight = stored["edge_attr"].reshape(-1) if holder == "edge_attr" else stored["edge_weight"]
     return Graph(data.x, data.edge_index, ids, directed, weight if weighted else None)
 

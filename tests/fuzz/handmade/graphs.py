@@ -193,6 +193,10 @@ def _parquet() -> Iterator[Handmade]:
         "that is a CSV file": NODES.encode(),
         "with a damaged footer": whole[:-30] + bytes(10) + whole[-20:],
         "twice": whole + whole,
+        "with a dictionary of one long text": _dense(_long_text(5000)),
+        "with one long text in lists": _dense(
+            pa.ListArray.from_arrays(pa.array([0, 0, 5000], pa.int32()), _long_text(5000))
+        ),
         "with repeated names": _written(pa.table([pa.array(["n0"]), pa.array([1])], names=["id", "id"])),
         "with an empty name": _written(pa.table([pa.array(["n0"]), pa.array([1])], names=["id", ""])),
     }
@@ -204,7 +208,17 @@ def _table(columns: dict[str, Any], *names: str) -> bytes:
     return _written(pa.table({name: columns[name] for name in names}))
 
 
-def _written(table: pa.Table) -> bytes:
+def _long_text(n: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["x" * (1 << 20)]))
+
+
+def _dense(texts: pa.Array) -> bytes:
+    """A column that takes gigabytes once read."""
+    table = pa.table({"id": [f"n{i}" for i in range(len(texts))], "text": texts})
+    return _written(table, compression="zstd", store_schema=False)
+
+
+def _written(table: pa.Table, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(table, buffer)
+    pq.write_table(table, buffer, **options)
     return buffer.getvalue()

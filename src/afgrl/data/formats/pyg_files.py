@@ -22,7 +22,7 @@ from afgrl.data.tables.column_names import NO_COLUMN
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames
-from afgrl.data.unpacking import short_reason
+from afgrl.data.unpacking import MAX_RATIO, check_unpacked_size, packed_too_densely, short_reason
 from afgrl.errors import UserError
 
 MAX_NODES_PER_EDGE = 1000
@@ -97,6 +97,11 @@ def _array(value: Any, name: str, path: Path) -> np.ndarray:
     if value.is_complex() or value.is_quantized or value.is_meta:
         kind = "tensor without values" if value.is_meta else kind
         raise UserError(f"{name!r} in {path} is a {kind}, which cannot be used.")
+    # Of a dense tensor, every value is in the file, unless it was expanded: then one number fills any shape.
+    size, packed = value.numel() * value.element_size(), path.stat().st_size
+    if value.layout == torch.strided and size > MAX_RATIO * packed:
+        raise packed_too_densely(path)
+    check_unpacked_size(path, size, packed)
     try:
         plain = _checked_dense(value.detach()).resolve_neg()
         array: np.ndarray = (plain.float() if plain.is_floating_point() else plain).numpy()
@@ -143,11 +148,11 @@ def _checked_n_nodes(edges: np.ndarray, features: np.ndarray | None, given: Any,
     return n
 
 
-def weight_attribute(stored: Mapping[str, Any], report: IngestReport, where: str) -> str | None:
+def weight_attribute(stored: Mapping[str, Any], n_edges: int, report: IngestReport, where: str) -> str | None:
     """Which of ``WEIGHTS`` holds the edge weights: ``edge_weight``, or ``edge_attr`` if it is one number above 0 for
     each edge. The report says if ``edge_attr`` is ignored."""
     has_weight, attributes = stored.get("edge_weight") is not None, stored.get("edge_attr")
-    if not has_weight and isinstance(attributes, Tensor) and _are_weights(attributes):
+    if not has_weight and isinstance(attributes, Tensor) and _are_weights(attributes, n_edges):
         report.info(f"Edge weights: 'edge_attr' of {where}.")
         return "edge_attr"
     if attributes is not None:
@@ -157,16 +162,16 @@ def weight_attribute(stored: Mapping[str, Any], report: IngestReport, where: str
     return "edge_weight" if has_weight else None
 
 
-def _are_weights(values: Tensor) -> bool:
+def _are_weights(values: Tensor, n_edges: int) -> bool:
     has_numbers = values.layout == torch.strided and not (values.is_complex() or values.is_quantized or values.is_meta)
-    if not has_numbers or values.shape[1:] not in ((), (1,)):
+    if not has_numbers or values.shape not in ((n_edges,), (n_edges, 1)):
         return False
     numbers = values.detach().float()
     return bool((torch.isfinite(numbers) & (numbers > 0)).all())
 
 
 def _weights(stored: dict[str, Any], n_edges: int, report: IngestReport, path: Path) -> dict[str, np.ndarray]:
-    name = weight_attribute(stored, report, path.name)
+    name = weight_attribute(stored, n_edges, report, path.name)
     if name is None:
         return {}
     weight = _array(stored[name], name, path)
