@@ -5,13 +5,14 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from afgrl.methods import available_methods
 from afgrl.methods.afgrl import AFGRLSettings
 from tests.fuzz.handmade.case import Content, Handmade
 from tests.fuzz.handmade.tables import tables
 
 FIT = ("fit", "{folder}", "--out", "{folder}/out", "--device", "cpu", "--quiet")
 SMALL = ("--set", "n_components=4", "--set", "predictor_width=4", "--set", "n_restarts=1", "--set", "n_clusters=2")
-VALUES = ("", "x", "nan", "-1", "1e999", "[]", "1e-400", "9" * 5000)
+VALUES = ("", "x", "nan", "-1", "1e999", "[]", "1e-400", "1e300", "1e-300", "9" * 5000)
 ENDLESS = {("epochs", "9" * 5000), ("steps", "9" * 5000)}
 SETTINGS_FILES = {
     "empty": "",
@@ -148,6 +149,10 @@ def cases() -> Iterator[Handmade]:
                 few = () if setting == "epochs" else ("--set", "epochs=1")
                 words = (*FIT, *few, *SMALL, "--set", f"{setting}={value}")
                 yield Handmade(f"--set {setting}={value[:9]}", words, graph)
+    for method in available_methods():
+        for value in ("1e300", "1e-300"):
+            words = (*FIT, "--method", method, "--set", f"learning_rate={value}")
+            yield Handmade(f"--method {method} --set learning_rate={value}", words, graph)
     for what, text in SETTINGS_FILES.items():
         content = text if isinstance(text, bytes) else text.encode()
         words = (*FIT, *SMALL, "--set", "epochs=1", "--config", "{folder}/settings.toml")
