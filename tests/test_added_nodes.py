@@ -1,7 +1,10 @@
 """Nodes added to a run: every question is answered for them, and what the run was trained on does not change."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -142,6 +145,32 @@ def test_words_and_edges_of_added_nodes_are_shown(tmp_path):
     pq.write_table(pq.read_table(older).drop_columns(["linked", "words"]), older)
     nodes = Nodes.from_run(Run.open(tmp_path / "run"))
     assert node_and_nearest(nodes, "first", 1)["facts"] == {"degree": 0, "edges": [], "words": []}
+
+
+STRICT = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+
+
+def test_an_umlaut_in_a_strict_c_locale(tmp_path):
+    """There, a name of a file with an umlaut is no text for Python, but it is a part of ids."""
+
+    def command(*words):
+        line = [sys.executable, "-m", "afgrl", *map(str, words)]
+        return subprocess.run(line, env=os.environ | STRICT, capture_output=True, check=False)
+
+    (tmp_path / "people.csv").write_text("age,height,size\n" + "".join(f"{30 + i % 7},{i % 5},1\n" for i in range(20)))
+    (tmp_path / "jüni.csv").write_text("age,height,size\n33,2,1\n34,1,1\n")
+    run = tmp_path / "run"
+    assert afgrl("fit", tmp_path / "people.csv", "--knn-graph", 2, "--out", run, *SMALL).exit_code == 0
+    added = command("add", run, tmp_path / "jüni.csv", *CPU)
+    assert added.returncode == 0, added.stderr
+    assert all_nodes(Run.open(run)).to_pylist()[-1] == {
+        "id": "jüni:1", "age": 34, "height": 1, "size": 1, "added": "jüni",
+    }  # fmt: skip
+    found = command("search", run, 3, "-k", 21, "--json")
+    assert "jüni:1" in [row["id"] for row in json.loads(found.stdout)["3"]]
+    removed = command("remove", run, "jüni")
+    assert removed.returncode == 0, removed.stderr
+    assert additions(Run.open(run)) == []
 
 
 def test_what_was_added_can_be_removed(run, new):

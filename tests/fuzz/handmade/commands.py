@@ -7,6 +7,7 @@ from pathlib import Path
 
 from afgrl.methods import available_methods
 from afgrl.methods.afgrl import AFGRLSettings
+from tests.fuzz.corpus import NODES
 from tests.fuzz.handmade.case import Content, Handmade
 from tests.fuzz.handmade.tables import tables
 
@@ -165,6 +166,13 @@ def cases() -> Iterator[Handmade]:
         for words in endings:
             shown = " ".join(word[:20] for word in words)
             yield Handmade(f"{name} {shown!r}", (name, "{folder}/run", *words), graph, needs_run=True)
+    for name in ("\udcff.csv", "ü.csv", "a b.csv", "-.csv"):
+        words = ("add", "{folder}/run", "{folder}/" + name, "--quiet")
+        yield Handmade(
+            f"add a file named {name!r}", words, {name: NODES.replace("\nn", "\nm").encode()}, needs_run=True
+        )
+        numbered = {name: b"age,city,since\n30,Rome,2010-01-02\n"}
+        yield Handmade(f"add a file without ids named {name!r}", words, numbered, needs_run=True)
     yield from _paths()
 
 
