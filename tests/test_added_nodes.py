@@ -1,7 +1,10 @@
 """Nodes added to a run: every question is answered for them, and what the run was trained on does not change."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -158,6 +161,32 @@ def test_words_and_edges_of_added_nodes_are_shown(tmp_path):
     assert node_and_nearest(nodes, "first", 1)["facts"] == {"degree": 0, "edges": [], "words": []}
 
 
+STRICT = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+
+
+def test_an_umlaut_in_a_strict_c_locale(tmp_path):
+    """There, a name of a file with an umlaut is no text for Python, but it is a part of ids."""
+
+    def command(*words):
+        line = [sys.executable, "-m", "afgrl", *map(str, words)]
+        return subprocess.run(line, env=os.environ | STRICT, capture_output=True, check=False)
+
+    (tmp_path / "people.csv").write_text("age,height,size\n" + "".join(f"{30 + i % 7},{i % 5},1\n" for i in range(20)))
+    (tmp_path / "jüni.csv").write_text("age,height,size\n33,2,1\n34,1,1\n")
+    run = tmp_path / "run"
+    assert afgrl("fit", tmp_path / "people.csv", "--knn-graph", 2, "--out", run, *SMALL).exit_code == 0
+    added = command("add", run, tmp_path / "jüni.csv", *CPU)
+    assert added.returncode == 0, added.stderr
+    assert all_nodes(Run.open(run)).to_pylist()[-1] == {
+        "id": "jüni:1", "age": 34, "height": 1, "size": 1, "added": "jüni",
+    }  # fmt: skip
+    found = command("search", run, 3, "-k", 21, "--json")
+    assert "jüni:1" in [row["id"] for row in json.loads(found.stdout)["3"]]
+    removed = command("remove", run, "jüni")
+    assert removed.returncode == 0, removed.stderr
+    assert additions(Run.open(run)) == []
+
+
 def test_what_was_added_can_be_removed(run, new):
     before = contents(run)
     assert afgrl("add", run.path, new, *CPU).exit_code == 0
@@ -204,6 +233,25 @@ def test_a_node_that_the_run_has_keeps_its_vector(run, tmp_path):
     ids, vectors = all_vectors(run)
     assert ids[40:].tolist() == ["newcomer"]
     assert np.array_equal(vectors[:40], trained)
+
+
+@pytest.mark.parametrize("unlabeled", ["", "-1"])
+def test_new_nodes_need_no_labels(unlabeled, trained, tmp_path):
+    """Their label column is there, and empty."""
+    teams, june = tmp_path / "teams", tmp_path / "june"
+    shutil.copytree(Run.open(trained).spec().source, teams)
+    june.mkdir()
+    header, *rows = (teams / "nodes.csv").read_text().splitlines()
+    for folder, nodes, label in ((teams, rows, "x"), (june, ["twin,30,blue", "other,71,red"], unlabeled)):
+        (folder / "nodes.csv").write_text("\n".join([f"{header},label", *(f"{row},{label}" for row in nodes)]))
+    (june / "edges.csv").write_text("source,target\ntwin,p2\nother,p3\n")
+    assert afgrl("fit", teams, "--out", tmp_path / "run", *SMALL).exit_code == 0
+    for words in (("embed", "--graph", june, "--out", tmp_path / "vectors.csv"), ("add", june)):
+        answer = afgrl(words[0], tmp_path / "run", *words[1:], *CPU)
+        assert answer.exit_code == 0, answer.output
+    (addition,) = additions(Run.open(tmp_path / "run"))
+    assert addition.ids.tolist() == ["twin", "other"]
+    assert addition.nodes["label"].to_pylist() == [unlabeled or None] * 2
 
 
 def test_a_damaged_addition_is_one_sentence(run, new):

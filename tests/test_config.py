@@ -214,6 +214,18 @@ def test_an_invalid_setting_gives_one_sentence(layer, sentence):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("method", available_methods())
+@pytest.mark.parametrize("value", [1e300, 1e-300])
+def test_numbers_beyond_single_precision_are_refused(method, value):
+    """PyTorch's kernels raised "value cannot be converted to type float without overflow"."""
+    cls = available_methods()[method].settings_class
+    numbers = [name for name, field in cls.model_fields.items() if field.annotation is float]
+    assert "learning_rate" in numbers
+    for name in numbers:
+        with pytest.raises(UserError, match=f"The setting '{name}' cannot be"):
+            resolve(cls, {name: value}, graph=GRAPH)
+
+
 def test_the_recipe_paper_equals_the_table_of_the_paper():
     """D, predictor width, learning rate, epochs and k of the appendix's table."""
     table = {

@@ -1,3 +1,4 @@
+import copy
 import tracemalloc
 
 import numpy as np
@@ -5,7 +6,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from afgrl import Graph, UserError
+from afgrl import Dataset, Graph, UserError
+from afgrl.csr import csr_from_scipy
 from afgrl.graph import as_text
 
 PATH = torch.tensor([[0, 1], [1, 2]])  # 0 – 1 – 2
@@ -93,6 +95,29 @@ def test_ids_are_the_users_own():
     assert Graph(EYE, PATH, ids=np.array([b"x", b"y", b"z"])).ids.tolist() == ["x", "y", "z"]
 
 
+def test_arrays_of_another_byte_order_are_read():
+    edges, weight, ids = PATH.numpy(), np.array([1.0, 2.0]), np.array([7, 8, 9])
+    swapped = Graph(np.eye(3, dtype=">f4"), edges.astype(">i8"), ids.astype(">i8"), edge_weight=weight.astype(">f8"))
+    graph = Graph(np.eye(3), edges, ids, edge_weight=weight.astype(np.longdouble))
+    assert swapped.fingerprint == graph.fingerprint
+    assert torch.equal(swapped.x, graph.x)
+    assert (swapped.ids.tolist(), swapped.ids.dtype) == ([7, 8, 9], graph.ids.dtype)
+    assert Graph(EYE, PATH, ids=np.array(["ä".encode(), b"y", b"z"])).ids.tolist() == ["ä", "y", "z"]
+
+
+@pytest.mark.parametrize("x", [EYE, csr_from_scipy(np.eye(3))])
+def test_a_deep_copy_is_independent(x):
+    graph = Graph(x, PATH, ["a", "b", "c"], edge_weight=torch.tensor([1.0, 2.0]))
+    copied = copy.deepcopy(Dataset("graph", graph)).graph
+    assert copied.fingerprint == graph.fingerprint
+    assert torch.equal(copied.x.to_dense(), graph.x.to_dense())
+    assert copied.x.layout == graph.x.layout
+    (copied.x.values() if copied.x.layout == torch.sparse_csr else copied.x).zero_()
+    copied.ids[0] = "changed"
+    assert torch.equal(graph.x.to_dense(), EYE)
+    assert graph.ids[0] == "a"
+
+
 def test_one_long_id_does_not_pad_the_others():
     n = 2000
     tracemalloc.start()
@@ -128,6 +153,9 @@ def test_the_matrix_of_the_user_does_not_change():
         ((EYE, PATH, ["a", "b", "a"]), "'a' occurs 2 times"),
         ((EYE, PATH, 5), "must be a sequence with one id per node, not 5"),
         ((EYE, PATH, np.array(5)), "must be a sequence"),
+        ((EYE, PATH, np.array([["a"], ["b"], ["c"]])), r"ids must have shape \[3\]"),
+        ((EYE, [["a", "b"], ["b", "c"]]), "edges must be real numbers"),
+        ((EYE, [[0, 1], [1]]), "edges must be real numbers"),
         ((1j * EYE, PATH), "real numbers"),
         ((sp.csr_array(1j * np.eye(3)), PATH), "real numbers"),
         ((EYE.to_sparse_csc(), PATH), "dense, COO or CSR"),

@@ -60,7 +60,7 @@ def freeze(folder: Path) -> None:
         answers["check"] = {source: json.loads(call("check", source, "--json")[1]) for source in sources}
         answers["estimate"] = {source: call("estimate", source, "--json", "--device", "cpu")[1] for source in sources}
         methods = all_methods()
-        vectors: dict[str, np.ndarray] = {}
+        vectors: dict[str, Any] = {}
         scores: dict[str, Any] = {}
         for source in sources:
             for method in methods:

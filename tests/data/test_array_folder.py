@@ -53,6 +53,30 @@ def test_every_type_and_orientation_gives_the_same_graph(tmp_path, monkeypatch, 
     assert not list((tmp_path / "cache" / "spill").iterdir())
 
 
+def test_arrays_of_another_byte_order_give_the_same_graph(tmp_path):
+    """As R, Java and mainframes write them."""
+    ids, labels, weights = np.arange(4) + 7, np.array([2, -1, 0, 2]), np.array([1.0, 2, 3, 4, 5])
+    (tmp_path / "native").mkdir()
+    native = load(write(tmp_path / "native", ids=ids, labels=labels, weights=weights))
+    swapped = {
+        "features": X.astype(">f8"), "edges": EDGES.astype(">i8"), "ids": ids.astype(">i4"),
+        "labels": labels.astype(">i2"), "weights": weights.astype(">f2"),
+    }  # fmt: skip
+    dataset = load(write(tmp_path, **swapped))
+    assert torch.equal(dataset.graph.x, native.graph.x)
+    assert torch.equal(dataset.graph.edge_index, native.graph.edge_index)
+    assert torch.equal(dataset.graph.edge_weight, native.graph.edge_weight)
+    assert dataset.graph.ids.tolist() == native.graph.ids.tolist()
+    assert dataset.y.tolist() == native.y.tolist()
+
+
+def test_labels_that_are_all_missing_are_none(tmp_path):
+    dataset = load(write(tmp_path, labels=np.full(4, -1)))
+    assert dataset.y is None
+    assert dataset.ingested.columns.column_names == ["id"]
+    assert "No node has a label in labels.npy." in dataset.ingested.report.sentences
+
+
 def test_large_features_stay_in_their_file(tmp_path, monkeypatch):
     monkeypatch.setenv("AFGRL_CACHE", str(tmp_path / "cache"))
     for module in (arrays, array_folder):
@@ -77,10 +101,14 @@ def test_text_labels_are_classes(tmp_path):
         ({"edges": np.array([[0, 4]])}, "refers to node 4"),
         ({"ids": np.array([1, 2, 3])}, "4 nodes but 3 ids"),
         ({"labels": np.array([0, 1])}, "labels.npy cannot be used"),
-        ({"labels": np.array([-1, -1, -1, -1])}, "No node has a label"),
         ({"features": np.array([["a", "b"]] * 4)}, "must be numbers"),
         ({"features": np.ones(4)}, r"shape \[nodes, features\]"),
         ({"weights": np.ones(2)}, "edge weights have shape"),
+        ({"weights": np.array(["heavy"] * 5)}, "edge weights must be real numbers, but their type is <U5"),
+        ({"weights": np.ones(5, complex)}, "edge weights must be real numbers"),
+        ({"edges": EDGES.astype(str)}, "edges must be real numbers"),
+        ({"ids": np.array([["a"], ["b"], ["c"], ["d"]])}, r"ids must have shape \[4\], .* shape is \(4, 1\)"),
+        ({"ids": np.arange(4)[:, None]}, r"ids must have shape \[4\]"),
     ],
 )
 def test_arrays_that_do_not_fit_are_an_error_of_one_sentence(tmp_path, found, sentence):

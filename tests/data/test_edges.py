@@ -115,3 +115,18 @@ def test_ids_that_never_match_are_an_error():
 def test_edges_without_a_weight_are_dropped_with_their_weights():
     edges = pa.table({"source": ["a", None, "b", "c"], "target": ["b", "c", "c", "d"], "weight": ["1", "9", "3", ""]})
     assert weights_by_ids(dataset_from_tables(None, edges).graph) == {("a", "b"): 0.5, ("b", "c"): 1.5}
+
+
+@pytest.mark.parametrize(
+    "weights", [[[1.0], [2.0]], [{"a": 1}] * 2, [b"a", b"b"], pa.array([1, 2], pa.duration("s"))], ids=str
+)
+def test_weights_of_another_type_are_an_error_of_one_sentence(weights):
+    edges = pa.table({"source": ["a", "b"], "target": ["b", "c"], "weight": weights})
+    with pytest.raises(UserError, match=r"in column 'weight' have the type .* instead of numbers; use --weight none"):
+        dataset_from_tables(None, edges)
+    assert dataset_from_tables(None, edges, ReadOptions(weight="none")).graph.edge_weight is None
+
+
+def test_weights_in_a_dictionary_are_numbers():
+    edges = pa.table({"source": ["a", "b"], "target": ["b", "c"], "weight": pa.array([1, 2]).dictionary_encode()})
+    assert weights_by_ids(dataset_from_tables(None, edges).graph) == {("a", "b"): 0.5, ("b", "c"): 1}

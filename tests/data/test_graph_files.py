@@ -1,5 +1,8 @@
 """Files that contain a whole graph, and arrays of features."""
 
+import contextlib
+import re
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +11,9 @@ import torch
 from torch_geometric.data import Data
 
 from afgrl import UserError, load
+from afgrl.data.convert import as_graph, from_pyg
 from afgrl.data.tables.options import ReadOptions
+from tests.data.tables import messages
 
 
 @pytest.mark.parametrize("sparse", [True, False])
@@ -106,6 +111,60 @@ def test_a_negative_label_of_a_pyg_file_means_unlabeled(tmp_path):
     dataset = load(str(file))
     assert dataset.y.tolist() == [1, -1, 0]
     assert dataset.n_classes == 2
+
+
+EDGE_ATTRIBUTES = {
+    "one column": (torch.tensor([[1.0], [1.0], [2.0], [2.0]]), True),
+    "no columns": (torch.tensor([1, 1, 2, 2]), True),
+    "two columns": (torch.ones(4, 2), False),
+    "one negative": (torch.tensor([[1.0], [-1.0], [2.0], [2.0]]), False),
+    "complex numbers": (torch.ones(4, 1, dtype=torch.complex64), False),
+    "text": ("heavy", False),
+}
+
+
+@pytest.mark.parametrize(("attribute", "is_weight"), EDGE_ATTRIBUTES.values(), ids=EDGE_ATTRIBUTES.keys())
+def test_attributes_of_edges_are_weights_if_they_can_be(attribute, is_weight, tmp_path):
+    """In a file and in a ``Data``; what is ignored is a warning."""
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_attr=attribute)
+    torch.save(data.to_dict(), tmp_path / "data.pt")
+    for source in (tmp_path / "data.pt", data):
+        dataset = load(source)
+        assert (dataset.graph.edge_weight is not None) == is_weight
+        assert any("'edge_attr'" in text for text in messages(dataset, "info" if is_weight else "warning"))
+        assert load(source, weight="none").graph.edge_weight is None
+    with contextlib.nullcontext() if is_weight else pytest.warns(UserWarning, match="Ignored in the PyG Data"):
+        assert (from_pyg(data).edge_weight is not None) == is_weight
+    data.edge_weight = torch.tensor([1.0, 1.0, 3.0, 3.0])
+    dataset = load(data)
+    assert dataset.graph.edge_weight.tolist() == [1, 1, 3, 3]
+    assert any("because the weights are in 'edge_weight'" in text for text in messages(dataset, "warning"))
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_relations_that_are_ignored_are_named(vectors):
+    network = nx.MultiDiGraph()
+    network.add_edge("a", "b", key="likes")
+    network.add_edge("a", "b", key="hates", since=2020)
+    if vectors:
+        nx.set_node_attributes(network, {"a": [1.0], "b": [2.0]}, "x")
+    text = "Ignored attributes of the edges: 'key', 'since'; an edge has only a weight."
+    assert text in messages(load(network), "warning")
+    with pytest.warns(UserWarning, match=re.escape(text)):
+        as_graph(network)
+    network = nx.Graph()
+    network.add_edge("a", "b", since=2020)
+    assert text.replace("'key', ", "") in messages(load(network), "info")
+
+
+def test_edges_of_files_have_ids_and_no_relations(tmp_path):
+    network = nx.MultiGraph([("a", "b"), ("a", "b"), ("b", "c")])
+    for suffix in ("graphml", "gexf"):
+        getattr(nx, f"write_{suffix}")(network, tmp_path / f"net.{suffix}")
+        assert not any("Ignored" in text for text in messages(load(tmp_path / f"net.{suffix}")))
+    nx.set_edge_attributes(network, "knows", "relation")
+    nx.write_graphml(network, tmp_path / "net.graphml")
+    assert any("'relation'" in text for text in messages(load(tmp_path / "net.graphml"), "warning"))
 
 
 def test_weights_of_a_pyg_file(tmp_path):

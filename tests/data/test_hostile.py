@@ -4,10 +4,13 @@ import gzip
 import io
 import os
 import socket
+import time
 import tracemalloc
 import zipfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import torch
@@ -16,6 +19,7 @@ from afgrl import UserError, load
 from afgrl.data import unpacking
 from afgrl.data.formats.arrays import load_features
 from afgrl.data.tables.options import ReadOptions
+from afgrl.data.tables.read import read_table
 from tests.data.small_files import small_arrays, write_npz
 from tests.fuzz.corpus import npz, scipy_arrays, tensors
 
@@ -103,6 +107,70 @@ def test_what_unpacks_to_hundreds_of_times_its_size_is_refused_before_it_is_read
     assert "unpacks to more than 200 times its size" in message(tmp_path / "graph.npz")
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
+
+
+def dictionary(rows, length=1 << 14):
+    return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * length]))
+
+
+def lists(texts, *offsets):
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
+
+
+DENSE_TABLES = {
+    "a dictionary": (lambda: dictionary(1000), {}),
+    "a dictionary after empty cells": (
+        lambda: pa.concat_arrays([pa.nulls(500, dictionary(1).type), dictionary(500)]),
+        {},
+    ),
+    "a dictionary in lists": (lambda: lists(dictionary(1000), 0, 0, 500, 1000), {}),
+    "a dictionary in structs": (lambda: pa.StructArray.from_arrays([dictionary(1000)], ["a"]), {}),
+    "bytes of one length": (lambda: dictionary(1000).cast(pa.string()).cast(pa.binary()).cast(pa.binary(1 << 14)), {}),
+    "compressed texts": (lambda: dictionary(1000).cast(pa.string()), {"use_dictionary": False}),
+    "texts with the same start": (
+        lambda: dictionary(1000).cast(pa.string()),
+        {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("column", "options"), DENSE_TABLES.values(), ids=DENSE_TABLES.keys())
+def test_cells_that_become_hundreds_of_times_their_file_are_refused_before_they_are_read(
+    column, options, tmp_path, monkeypatch
+):
+    """16 MB in a few hundred bytes, which is the ratio of 5 GiB in 78 kB."""
+    monkeypatch.setattr(unpacking, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(pq, "read_table", None)
+    pq.write_table(
+        pa.table({"text": column()}), tmp_path / "nodes.parquet", compression="zstd", store_schema=False, **options
+    )
+    assert (tmp_path / "nodes.parquet").stat().st_size < 5000
+    assert "nodes.parquet unpacks to more than 200 times its size" in message(tmp_path / "nodes.parquet", knn_graph=2)
+
+
+def test_one_long_cell_in_a_table_is_read(tmp_path, monkeypatch):
+    """If each cell were as long as the longest, the table would be refused."""
+    monkeypatch.setattr(unpacking, "FREE_BYTES", 1 << 20)
+    words = [None] * 5000 + ["x" * 100_000] + ["y"] * 5000
+    for column in (words, [[word] for word in words]):
+        pq.write_table(pa.table({"text": column}), tmp_path / "nodes.parquet")
+        assert read_table(tmp_path / "nodes.parquet")["text"].to_pylist() == column
+
+
+EXPANDED = {
+    "edges": {"edge_index": torch.zeros(1, dtype=torch.int64).expand(2, 10**7)},
+    "features": {"x": torch.ones(1).expand(12, 10**7)},
+    "sparse features": {"x": torch.ones(1, 1).to_sparse().sparse_resize_((10**5, 10**5), 2, 0)},
+}
+
+
+@pytest.mark.parametrize("changed", EXPANDED.values(), ids=EXPANDED.keys())
+def test_a_tensor_that_is_much_larger_than_its_file_is_refused(changed, tmp_path):
+    torch.save(tensors() | changed, tmp_path / "graph.pt")
+    assert (tmp_path / "graph.pt").stat().st_size < 5000
+    start = time.perf_counter()
+    assert "graph.pt unpacks to more than" in message(tmp_path / "graph.pt")
+    assert time.perf_counter() - start < 5
 
 
 def test_an_encrypted_archive_is_refused(tmp_path):

@@ -102,3 +102,23 @@ def test_repeated_rows_may_have_an_id_only():
 def test_the_first_row_without_an_id_is_named(tmp_path):
     with pytest.raises(UserError, match=r"without an id in column 'id': 2, first row 2; choose another column"):
         load(write_tables(tmp_path, "id,v\na,1\n,2\nb,3\n,4\n", "source,target\na,b\n"))
+
+
+@pytest.mark.parametrize("cell", ["\u00a0", "\u2003", " ", " \t", "\x0c"])
+def test_an_id_of_white_space_is_missing(cell, tmp_path):
+    """It became the empty id, and all nodes with such ids one node."""
+    folder = write_tables(tmp_path, f"id,v\na,1\n{cell},2\nc,3\n", "source,target\na,c\n")
+    with pytest.raises(UserError, match=r"Rows of nodes.csv without an id in column 'id': 1, first row 2"):
+        load(folder)
+    (tmp_path / "nodes.csv").unlink()
+    (tmp_path / "edges.csv").write_text(f"source,target\na,c\n{cell},c\na,{cell}\n")
+    dataset = load(folder)
+    assert dataset.graph.ids.tolist() == ["a", "c"]
+    assert "Edges of edges.csv with a missing end, dropped: 2, first in row 2." in messages(dataset)
+
+
+def test_nodes_of_networkx_whose_names_are_white_space_are_not_one_node():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph([("a", " "), (" ", "\u00a0"), ("\u00a0", "b")])
+    with pytest.raises(UserError, match=r"without an id in column 'id': 2"):
+        load(graph)

@@ -6,6 +6,7 @@ import torch
 
 from afgrl import UserError, load
 from afgrl.data.tables.assemble import dataset_from_tables
+from afgrl.data.tables.options import ReadOptions
 from tests.data.tables import NODES, messages, write_tables
 
 
@@ -38,9 +39,20 @@ def test_a_fully_labeled_table_has_no_message_about_unlabeled_nodes():
     nodes = pa.table({"id": ["a", "b"], "v": [1, 2], "label": ["x", "y"]})
     dataset = dataset_from_tables(nodes, pa.table({"source": ["a"], "target": ["b"]}))
     assert not any("without a label" in text for text in messages(dataset))
-    empty = nodes.set_column(2, "label", pa.nulls(2, pa.string()))
-    with pytest.raises(UserError, match="The label column 'label' of the node table is empty"):
-        dataset_from_tables(empty, pa.table({"source": ["a"], "target": ["b"]}))
+
+
+@pytest.mark.parametrize("cells", [pa.nulls(2, pa.string()), pa.nulls(2), ["", " "], ["-1", None], [-1.0, -1.0]])
+def test_a_label_column_without_labels_gives_none(cells):
+    nodes = pa.table({"id": ["a", "b"], "v": [1, 2], "label": cells})
+    edges = pa.table({"source": ["a"], "target": ["b"]})
+    dataset = dataset_from_tables(nodes, edges)
+    assert dataset.y is None
+    assert dataset.feature_names == ["v"]
+    assert "No node has a label in column 'label' of the node table." in messages(dataset)
+    with pytest.raises(UserError, match="The label column 'label' of the node table has no labels"):
+        dataset_from_tables(nodes, edges, ReadOptions(label="label"))
+    another = dataset_from_tables(nodes.append_column("class", [["x", "y"]]), edges)
+    assert another.ingested.label == "class"
 
 
 def test_minus_one_is_a_missing_label_also_as_a_decimal(tmp_path):

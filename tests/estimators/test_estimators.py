@@ -1,6 +1,8 @@
 import ast
+import copy
 import inspect
 import pickle
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -19,6 +21,7 @@ from afgrl import AFGRL, Dataset, Graph, RandomEncoder, UserError, from_pandas
 from afgrl.analysis.clustering import cluster_run, cluster_vectors
 from afgrl.analysis.neighbors import find_similar
 from afgrl.analysis.new_nodes import embed_new_nodes
+from afgrl.csr import csr_from_scipy
 from afgrl.data.splits import random_splits
 from afgrl.estimators.base import NodeEmbedder
 from afgrl.experiment.evaluation import evaluate_run
@@ -297,6 +300,18 @@ def test_a_dataset_is_saved_with_its_labels_which_training_does_not_read(fitted,
     model.save(tmp_path / "run")
     scores = evaluate_run(Run.open(tmp_path / "run"), torch.device("cpu"))
     assert scores["baselines"].keys() == {"raw", "hops", "random", "svd", "ppr"}
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_it_can_be_copied(in_batches, small_graph):
+    """Features in CSR are tensors that PyTorch does not copy."""
+    settings = {name: value for name, value in SMALL.items() if name not in ("epochs", "n_hops")} | {"steps": 3}
+    graph = replace(small_graph, x=csr_from_scipy(small_graph.x.numpy()))
+    fitted = AFGRL(**settings if in_batches else SMALL).fit(graph)
+    copied = copy.deepcopy(fitted)
+    assert np.array_equal(copied.transform(graph), fitted.transform(graph))
+    copied.embedding_[:] = 0
+    assert fitted.embedding_.any()
 
 
 def test_it_can_be_pickled(fitted, small_graph):

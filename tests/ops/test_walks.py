@@ -160,7 +160,7 @@ def test_enough_proposals_are_drawn():
     assert tries_needed(1) == 1
     for q in (0.25, 4, 0.5, 2, 1.01):
         assert (1 - min(q, 1 / q)) ** tries_needed(q) <= REJECT_ALL
-    assert tries_needed(1e9) == MAX_TRIES
+    assert tries_needed(1e9) == tries_needed(1e-18) == MAX_TRIES
 
 
 @pytest.mark.parametrize(("p", "q"), [(0, 1), (1, -1), (float("nan"), 1)])

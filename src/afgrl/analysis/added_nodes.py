@@ -15,7 +15,15 @@ from afgrl.analysis.new_nodes import NewNodes, embed_new_nodes
 from afgrl.errors import UserError
 from afgrl.graph import as_text
 from afgrl.ops.knn import nearest_neighbors
-from afgrl.runs.added import Addition, additions, all_ids, all_vectors, remove_addition, save_addition
+from afgrl.runs.added import (
+    Addition,
+    addition_name,
+    additions,
+    all_ids,
+    all_vectors,
+    remove_addition,
+    save_addition,
+)
 from afgrl.runs.folder import Run
 from afgrl.runs.spec import short_name
 
@@ -37,7 +45,7 @@ def add_nodes(
     A node that the run has keeps its vector. Without a column of ids, row 3 of new-week.csv becomes the node
     new-week:3. ``force`` replaces an earlier addition of that name.
     """
-    name = short_name(source)
+    name = addition_name(short_name(source))
     others = [addition for addition in additions(run) if addition.name != name]
     if not force and len(others) < len(additions(run)):
         raise UserError(f"The run {str(run.path)!r} has an addition {name!r}; use --force to replace it.")

@@ -12,9 +12,10 @@ import torch
 
 from afgrl.amounts import counted
 from afgrl.data.dataset import Dataset
+from afgrl.data.formats.pyg_files import WEIGHTS, weight_attribute
 from afgrl.data.frames import check_frames, dataset_from_frames
 from afgrl.data.ingest import IngestReport
-from afgrl.data.networkx_tables import dataset_from_networkx
+from afgrl.data.networkx_tables import dataset_from_networkx, report_ignored
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.features import nearest_neighbor_edges
 from afgrl.data.tables.options import ReadOptions, column_assignments
@@ -49,11 +50,25 @@ def as_graph(source: Any, *, like: Graph | Fitted = None) -> Graph:
 
 
 def from_pyg(data: Data, *, ids: Any = None, directed: bool = False) -> Graph:
-    """From a PyG ``Data`` with ``x``, ``edge_index`` and optionally ``edge_weight``; labels and masks are ignored."""
+    """From a PyG ``Data`` with ``x``, ``edge_index`` and optionally ``edge_weight``, or ``edge_attr`` with one column;
+    labels and masks are ignored."""
+    report = IngestReport()
+    graph = graph_of_pyg(data, report, ids=ids, directed=directed)
+    _warn(report)
+    return graph
+
+
+def graph_of_pyg(
+    data: Data, report: IngestReport, *, ids: Any = None, directed: bool = False, weighted: bool = True
+) -> Graph:
     for name in ("x", "edge_index"):
         if getattr(data, name, None) is None:
             raise UserError(f"The PyG Data has no {name!r}; it needs 'x' and 'edge_index'.")
-    return Graph(data.x, data.edge_index, ids, directed, getattr(data, "edge_weight", None))
+    stored: dict[str, Any] = {name: getattr(data, name, None) for name in WEIGHTS}
+    n_edges = (np.shape(data.edge_index) or (0,))[-1]
+    holder = weight_attribute(stored, n_edges, report, "the PyG Data") if weighted else None
+    weight = stored["edge_attr"].reshape(-1) if holder == "edge_attr" else stored["edge_weight"]
+    return Graph(data.x, data.edge_index, ids, directed, weight if weighted else None)
 
 
 def from_scipy(adjacency: Any, features: Any, *, ids: Any = None, directed: bool = False) -> Graph:
@@ -120,7 +135,16 @@ def from_networkx(
     names = list(graph.nodes)
     if features is None and names and not directed and not any("x" in graph.nodes[name] for name in names):
         return with_warnings(dataset_from_networkx(graph, weight, _table_encoder_of(like)))
-    features = features or "x"
+    report = IngestReport()
+    built = graph_of_vectors(graph, features or "x", weight, report, directed=directed)
+    _warn(report)
+    return built
+
+
+def graph_of_vectors(
+    graph: nx.Graph, features: str, weight: str, report: IngestReport, *, directed: bool = False
+) -> Graph:
+    names = list(graph.nodes)
     position = {name: i for i, name in enumerate(names)}
     missing = next((name for name in names if features not in graph.nodes[name]), None)
     if missing is not None:
@@ -135,6 +159,7 @@ def from_networkx(
     except (TypeError, ValueError):
         raise UserError(f"The edge attribute {weight!r} must be a number.") from None
     weighted = any(weight in attributes for _, _, attributes in graph.edges(data=True))
+    report_ignored(graph, weight, report, "the edges")
     x = np.stack(rows) if rows else np.zeros((0, 1))
     return Graph(x, edge_index, names, directed, weights if weighted else None)  # type: ignore[arg-type]
 
@@ -149,7 +174,12 @@ def _table_encoder_of(like: Graph | Fitted) -> Fitted:
 
 def with_warnings(dataset: Dataset) -> Graph:
     """The graph of tables; fixes and warnings of the ingest report are raised as Python warnings."""
-    for message in dataset.ingested.report.messages if dataset.ingested else []:
-        if message.level != "info":
-            warnings.warn(message.text, stacklevel=3)
+    if dataset.ingested:
+        _warn(dataset.ingested.report, stacklevel=4)
     return dataset.graph
+
+
+def _warn(report: IngestReport, stacklevel: int = 3) -> None:
+    for message in report.messages:
+        if message.level != "info":
+            warnings.warn(message.text, stacklevel=stacklevel)

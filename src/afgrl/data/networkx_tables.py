@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from afgrl.data.dataset import Dataset
+from afgrl.data.ingest import IngestReport, first_few
+from afgrl.data.node_arrays import MANY_NAMES
 from afgrl.data.tables.assemble import dataset_from_tables
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
@@ -22,8 +24,23 @@ def dataset_from_networkx(
 ) -> Dataset:
     """From a NetworkX graph whose node attributes, if any, are columns and not vectors."""
     nodes, edges = tables_from_networkx(graph, weight)
-    names = TableNames("the nodes", "the edges")
-    return dataset_from_tables(nodes, edges, replace(options, id="id"), fitted=fitted, name="graph", names=names)
+    names, report = TableNames("the nodes", "the edges"), IngestReport()
+    report_ignored(graph, weight, report, names.edges)
+    return dataset_from_tables(
+        nodes, edges, replace(options, id="id"), fitted=fitted, name="graph", names=names, report=report
+    )
+
+
+def report_ignored(graph: nx.Graph, weight: str, report: IngestReport, where: str) -> None:
+    """Attributes of edges other than their weight. Those and the key of a multigraph tell relations apart."""
+    attributes = [str(key) for _, _, data in graph.edges(data=True) for key in data if key not in (weight, "id")]
+    if graph.is_multigraph():
+        keys = ((key, data.get("id")) for _, _, key, data in graph.edges(keys=True, data=True))
+        if any(not isinstance(key, int) and key != edge_id for key, edge_id in keys):
+            attributes.insert(0, "key")
+    if attributes:
+        text = f"Ignored attributes of {where}: {first_few(list(dict.fromkeys(attributes)), MANY_NAMES)}"
+        (report.warning if graph.is_multigraph() else report.info)(f"{text}; an edge has only a weight.")
 
 
 def node_attributes(graph: nx.Graph, without: str) -> dict[str, pa.Array]:

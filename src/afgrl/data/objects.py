@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from afgrl.data.convert import from_networkx, from_pyg
+from afgrl.data.convert import graph_of_pyg, graph_of_vectors
 from afgrl.data.dataset import Dataset
 from afgrl.data.formats.pyg_files import pyg_columns, pyg_label
 from afgrl.data.frames import are_frames, load_frames
 from afgrl.data.ingest import IngestReport
 from afgrl.data.networkx_tables import dataset_from_networkx, node_attributes
 from afgrl.data.node_arrays import dataset_with_columns
+from afgrl.data.tables.column_names import NO_COLUMN
 from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError
 
@@ -53,13 +54,13 @@ def _load_networkx(network: nx.Graph, options: ReadOptions) -> Dataset:
     if network.number_of_nodes() and not has_vectors:
         return dataset_from_networkx(network, weight, options=replace(options, weight=None))
     report = IngestReport()
-    graph, columns = from_networkx(network, weight=weight), node_attributes(network, VECTORS)
+    graph, columns = graph_of_vectors(network, VECTORS, weight, report), node_attributes(network, VECTORS)
     return dataset_with_columns(graph, columns, options, report, name="graph", where="the nodes")
 
 
 def _load_pyg(data: Data, options: ReadOptions) -> Dataset:
     report = IngestReport()
-    graph = from_pyg(data)
+    graph = graph_of_pyg(data, report, weighted=options.weight != NO_COLUMN)
     label, columns = pyg_columns(data.to_dict(), graph.n, report, "the PyG Data")
     own = replace(options, label=options.label or pyg_label(label, columns))
     return dataset_with_columns(graph, label | columns, own, report, name="graph", where="the PyG Data")

@@ -92,8 +92,16 @@ def check_unpacked_size(path: Path, size: int, packed_size: int) -> None:
     limit = MAX_UNPACKED_BYTES
     if size > limit:
         raise UserError(f"The file {path} unpacks to more than {byte_size(limit)}, the largest size that is read.")
-    if size > FREE_BYTES and size > MAX_RATIO * packed_size:
-        raise UserError(f"The file {path} unpacks to more than {MAX_RATIO} times its size, so it is not read.")
+    if is_suspicious(size, packed_size):
+        raise packed_too_densely(path)
+
+
+def is_suspicious(size: int, packed_size: int) -> bool:
+    return size > FREE_BYTES and size > MAX_RATIO * packed_size
+
+
+def packed_too_densely(path: Path) -> UserError:
+    return UserError(f"The file {path} unpacks to more than {MAX_RATIO} times its size, so it is not read.")
 
 
 def short_reason(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -103,6 +103,14 @@ class Graph:
         object.__setattr__(moved, "edge_weight", None if self.edge_weight is None else self.edge_weight.to(device))
         return moved
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """PyTorch copies tensors of all layouts but CSR."""
+        copied = copy(self)
+        for name, value in vars(self).items():
+            is_csr = isinstance(value, Tensor) and value.layout == torch.sparse_csr
+            object.__setattr__(copied, name, value.clone() if is_csr else deepcopy(value, memo))
+        return copied
+
     def plot(self, *, color: Any = None, max_nodes: int = 300) -> NodePlot:
         """A picture of nodes and edges for notebooks, whose selection is its ``selected_ids``; of a larger graph, it
         shows a connected sample of ``max_nodes``. ``color`` has a value for each node: numbers with a decimal point are
@@ -166,6 +174,20 @@ def _tensor_of(values: np.ndarray) -> Tensor:
         return torch.from_numpy(values)
 
 
+def _numbers(values: Any, what: str) -> Tensor:
+    """On the CPU, from a tensor, an array of any byte order, or lists; shares the memory where it can."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu()
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise UserError(f"The {what} must be real numbers, in rows of the same length.") from None
+    if array.dtype.kind not in "iufb":
+        raise UserError(f"The {what} must be real numbers, but their type is {array.dtype}.")
+    wide = array.dtype.kind == "f" and array.dtype.itemsize > 8  # a type that PyTorch does not have
+    return _tensor_of(array.astype(np.float64 if wide else array.dtype.newbyteorder("="), copy=False))
+
+
 def _parts(values: Tensor) -> Iterator[tuple[int, Tensor]]:
     """The first row and the rows of parts that are small enough for copies of them."""
     rows = max(CHECKED_VALUES // (values.shape[1] if values.ndim == 2 else 1), 1)
@@ -175,7 +197,7 @@ def _parts(values: Tensor) -> Iterator[tuple[int, Tensor]]:
 
 def _checked_edges(edge_index: Any, weight: Any, n: int, *, directed: bool) -> tuple[Tensor, Tensor | None]:
     """On the CPU: the same bits for every device, and when a graph is rebuilt from this one."""
-    edges = _tensor_of(edge_index) if isinstance(edge_index, np.ndarray) else torch.as_tensor(edge_index).cpu()
+    edges = _numbers(edge_index, "edges")
     if edges.numel() == 0:
         return torch.empty(2, 0, dtype=torch.int64), None
     if edges.ndim != 2 or edges.shape[0] != 2:
@@ -210,7 +232,7 @@ def _summed(keys: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def _checked_weights(weight: Any, n_edges: int) -> np.ndarray:
     """[e] float64."""
-    values = torch.as_tensor(weight).detach().cpu().to(torch.float32)
+    values = _numbers(weight, "edge weights").to(torch.float32)
     if values.shape != (n_edges,):
         raise UserError(
             f"The graph has {counted(n_edges, 'edge')}, but the edge weights have shape {tuple(values.shape)}."
@@ -222,6 +244,8 @@ def _checked_weights(weight: Any, n_edges: int) -> np.ndarray:
 
 def as_text(ids: Any) -> np.ndarray:
     """Ids as an object array of strings; a NumPy string array would pad each to the longest."""
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == "S":
+        return np.char.decode(ids, "utf-8", "backslashreplace").astype(object)
     if isinstance(ids, np.ndarray) and ids.dtype.kind not in "OU":
         return ids.astype(str).astype(object)
     names = np.empty(len(ids), dtype=object)
@@ -238,7 +262,11 @@ def _checked_ids(ids: Any, n: int) -> np.ndarray:
         raise UserError(f"The ids must be a sequence with one id per node, not {ids!r}.")
     if isinstance(given, list) and all(isinstance(name, (int, np.integer)) for name in given):
         given = np.array(given)
-    whole = isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "iu"
+    if isinstance(given, np.ndarray):
+        if given.ndim != 1:
+            raise UserError(f"The ids must have shape [{n}], one per node, but their shape is {given.shape}.")
+        given = given.astype(given.dtype.newbyteorder("="), copy=False)
+    whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
     names: np.ndarray = np.asarray(given) if whole else as_text(given)
     if names.shape != (n,):
         raise UserError(f"The graph has {counted(n, 'node')} but {counted(names.shape[0], 'id')}.")

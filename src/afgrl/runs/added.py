@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ def remove_addition(run: Run, name: str) -> None:
         names = [addition.name for addition in additions(run)]
         if not names:
             raise UserError(f"The run {str(run.path)!r} has no added nodes.")
-        raise unknown("addition", name, names)
+        raise unknown("addition", addition_name(name), names)
     file.unlink()
 
 
@@ -121,8 +122,13 @@ def all_names(run: Run) -> tuple[str, pa.ChunkedArray] | None:
     return None if found is None else (found[0], all_nodes(run)[found[0]].cast(pa.string()))
 
 
+def addition_name(name: str) -> str:
+    """The name of a source as text, which Arrow can store: in a strict C locale, a letter such as ü is bytes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _file(run: Run, name: str) -> Path:
-    return run.path / f"added-{name}.parquet"
+    return run.path / os.fsdecode(f"added-{addition_name(name)}.parquet".encode())
 
 
 def _read(run: Run, file: Path) -> Addition:
@@ -137,7 +143,7 @@ def _read(run: Run, file: Path) -> Addition:
         types = [own.schema.field(name).type for name in own.column_names[1:]]
         check(types == [nodes.schema.field(name).type for name in own.column_names[1:]], "its columns have other types")
         linked, words = (_lists(table, n_own + i if n_parts > 1 else None) for i in (1, 2))
-        return Addition(file.stem.removeprefix("added-"), nodes, vectors, linked, words)
+        return Addition(addition_name(file.stem.removeprefix("added-")), nodes, vectors, linked, words)
 
 
 def _lists(table: pa.Table, column: int | None) -> pa.ChunkedArray:

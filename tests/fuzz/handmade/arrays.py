@@ -88,6 +88,8 @@ TENSOR_CHANGES: dict[str, Callable[[torch.Tensor], Any]] = {
     "a dictionary": lambda x: {"nested": x},
     "a tuple": lambda x: (x, x),
     "expanded": lambda x: x.flatten()[:1].expand(10**6),
+    "expanded to a billion": lambda x: x.flatten()[:1].expand(2, 5 * 10**8),
+    "expanded to more columns": lambda x: x.flatten()[:1].expand(12, 10**8),
     "one more dimension": lambda x: x[None],
     "no rows": lambda x: x[..., :0],
     "a single value": lambda x: x.flatten()[0],

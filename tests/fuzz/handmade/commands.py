@@ -5,13 +5,15 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from afgrl.methods import available_methods
 from afgrl.methods.afgrl import AFGRLSettings
+from tests.fuzz.corpus import NODES
 from tests.fuzz.handmade.case import Content, Handmade
 from tests.fuzz.handmade.tables import tables
 
 FIT = ("fit", "{folder}", "--out", "{folder}/out", "--device", "cpu", "--quiet")
 SMALL = ("--set", "n_components=4", "--set", "predictor_width=4", "--set", "n_restarts=1", "--set", "n_clusters=2")
-VALUES = ("", "x", "nan", "-1", "1e999", "[]", "1e-400", "9" * 5000)
+VALUES = ("", "x", "nan", "-1", "1e999", "[]", "1e-400", "1e300", "1e-300", "9" * 5000)
 ENDLESS = {("epochs", "9" * 5000), ("steps", "9" * 5000)}
 SETTINGS_FILES = {
     "empty": "",
@@ -148,6 +150,10 @@ def cases() -> Iterator[Handmade]:
                 few = () if setting == "epochs" else ("--set", "epochs=1")
                 words = (*FIT, *few, *SMALL, "--set", f"{setting}={value}")
                 yield Handmade(f"--set {setting}={value[:9]}", words, graph)
+    for method in available_methods():
+        for value in ("1e300", "1e-300"):
+            words = (*FIT, "--method", method, "--set", f"learning_rate={value}")
+            yield Handmade(f"--method {method} --set learning_rate={value}", words, graph)
     for what, text in SETTINGS_FILES.items():
         content = text if isinstance(text, bytes) else text.encode()
         words = (*FIT, *SMALL, "--set", "epochs=1", "--config", "{folder}/settings.toml")
@@ -160,6 +166,13 @@ def cases() -> Iterator[Handmade]:
         for words in endings:
             shown = " ".join(word[:20] for word in words)
             yield Handmade(f"{name} {shown!r}", (name, "{folder}/run", *words), graph, needs_run=True)
+    for name in ("\udcff.csv", "ü.csv", "a b.csv", "-.csv"):
+        words = ("add", "{folder}/run", "{folder}/" + name, "--quiet")
+        yield Handmade(
+            f"add a file named {name!r}", words, {name: NODES.replace("\nn", "\nm").encode()}, needs_run=True
+        )
+        numbered = {name: b"age,city,since\n30,Rome,2010-01-02\n"}
+        yield Handmade(f"add a file without ids named {name!r}", words, numbered, needs_run=True)
     yield from _paths()
 
 

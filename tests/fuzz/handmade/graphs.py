@@ -39,7 +39,13 @@ TYPES: dict[str, tuple[list[Any], pa.DataType | None]] = {
     "missing": (["a", None, "c"], None),
     "dictionary": (["a", "b", "a"], pa.dictionary(pa.int8(), pa.string())),
 }
-BASE = {"id": ["a", "b", "c"], "age": [1, 2, 3], "source": ["a", "b", "c"], "target": ["b", "c", "a"]}
+BASE = {
+    "id": ["a", "b", "c"],
+    "age": [1, 2, 3],
+    "source": ["a", "b", "c"],
+    "target": ["b", "c", "a"],
+    "weight": [1.5, 2.0, 3.0],
+}
 NODE = '<node id="a"><data key="d0">3.5</data></node>'
 EDGE = '<edge source="b" target="c"/>'
 ENTITY = '<!DOCTYPE g [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]>'
@@ -170,7 +176,7 @@ def _parquet() -> Iterator[Handmade]:
             columns = BASE | {role: pa.array(values, kind)}
             files = {
                 "nodes.parquet": _table(columns, "id", "age"),
-                "edges.parquet": _table(columns, "source", "target"),
+                "edges.parquet": _table(columns, "source", "target", "weight"),
             }
             yield check(f"parquet {role} of type {what}", files)
     whole = parquet(NODES)
@@ -187,6 +193,10 @@ def _parquet() -> Iterator[Handmade]:
         "that is a CSV file": NODES.encode(),
         "with a damaged footer": whole[:-30] + bytes(10) + whole[-20:],
         "twice": whole + whole,
+        "with a dictionary of one long text": _dense(_long_text(5000)),
+        "with one long text in lists": _dense(
+            pa.ListArray.from_arrays(pa.array([0, 0, 5000], pa.int32()), _long_text(5000))
+        ),
         "with repeated names": _written(pa.table([pa.array(["n0"]), pa.array([1])], names=["id", "id"])),
         "with an empty name": _written(pa.table([pa.array(["n0"]), pa.array([1])], names=["id", ""])),
     }
@@ -198,7 +208,17 @@ def _table(columns: dict[str, Any], *names: str) -> bytes:
     return _written(pa.table({name: columns[name] for name in names}))
 
 
-def _written(table: pa.Table) -> bytes:
+def _long_text(n: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["x" * (1 << 20)]))
+
+
+def _dense(texts: pa.Array) -> bytes:
+    """A column that takes gigabytes once read."""
+    table = pa.table({"id": [f"n{i}" for i in range(len(texts))], "text": texts})
+    return _written(table, compression="zstd", store_schema=False)
+
+
+def _written(table: pa.Table, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(table, buffer)
+    pq.write_table(table, buffer, **options)
     return buffer.getvalue()

@@ -52,7 +52,8 @@ def load_array_folder(folder: Path, options: ReadOptions) -> Dataset:
     columns = pa.table({"id": pa.array(graph.ids)})
     y, classes = None, None
     if LABELS in found and options.label != "none":
-        y, classes = _labels(found[LABELS], graph.n)
+        y, classes = _labels(found[LABELS], graph.n, report)
+    if y is not None:
         columns = columns.append_column("label", pa.array(classes).take(pa.array(y, mask=y < 0)))
     ingested = Ingested(
         columns, graph.n, None if y is None else "label", classes, report, "id" if IDS in found else None
@@ -90,8 +91,8 @@ def _edges(path: Path) -> Any:
     return edges
 
 
-def _labels(path: Path, n: int) -> tuple[np.ndarray, list[str]]:
-    """The class of each node, -1 for nodes without a label, and the names of the classes."""
+def _labels(path: Path, n: int, report: IngestReport) -> tuple[np.ndarray | None, list[str] | None]:
+    """The class of each node, -1 for nodes without a label, and the names of the classes; None if all are -1."""
     labels = read_npy(path)
     if labels.dtype.kind == "U" and labels.shape == (n,):
         names, places = np.unique(labels, return_inverse=True)
@@ -102,6 +103,7 @@ def _labels(path: Path, n: int) -> tuple[np.ndarray, list[str]]:
         raise UserError(f"The labels in {path} cannot be used: {error}") from None
     present = np.unique(classes[classes >= 0])  # numbers that no node has are no classes
     if len(present) == 0:
-        raise UserError(f"No node has a label in {path}; --label none ignores it.")
+        report.info(f"No node has a label in {path.name}.")
+        return None, None
     y = np.where(classes >= 0, np.searchsorted(present, classes), -1).astype(np.int64)
     return y, [str(value) for value in present]

@@ -168,7 +168,8 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
         if not n_read:
             raise ValueError("it is truncated")
         filled += n_read
-    return np.frombuffer(content, dtype=dtype, count=count).reshape(shape, order="F" if fortran_order else "C")
+    array = np.frombuffer(content, dtype=dtype, count=count).reshape(shape, order="F" if fortran_order else "C")
+    return array.astype(dtype.newbyteorder("="), copy=False)  # SciPy, Arrow and PyTorch know no other byte order
 
 
 def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from afgrl.data.dataset import Dataset
-from afgrl.data.networkx_tables import tables_from_networkx
+from afgrl.data.ingest import IngestReport
+from afgrl.data.networkx_tables import report_ignored, tables_from_networkx
 from afgrl.data.tables.assemble import dataset_from_tables
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
@@ -36,5 +37,6 @@ def load_networkx_file(path: Path, options: ReadOptions, fitted: Fitted = None) 
         raise UserError(f"The graph in {path} has no nodes.")
     nodes, edges = tables_from_networkx(graph)
     options = options if options.id else replace(options, id="id")
-    names = TableNames(path.name, path.name)
-    return dataset_from_tables(nodes, edges, options, fitted=fitted, name=path.stem, names=names)
+    names, report = TableNames(path.name, path.name), IngestReport()
+    report_ignored(graph, "weight", report, names.edges)
+    return dataset_from_tables(nodes, edges, options, fitted=fitted, name=path.stem, names=names, report=report)

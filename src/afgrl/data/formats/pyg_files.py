@@ -23,11 +23,12 @@ from afgrl.data.tables.column_names import NO_COLUMN
 from afgrl.data.tables.encode import Fitted
 from afgrl.data.tables.options import ReadOptions
 from afgrl.data.tables.roles import TableNames
-from afgrl.data.unpacking import short_reason
+from afgrl.data.unpacking import MAX_RATIO, check_unpacked_size, packed_too_densely, short_reason
 from afgrl.errors import UserError
 
 MAX_NODES_PER_EDGE = 1000
-KNOWN = ("x", "edge_index", "edge_weight", "num_nodes")
+WEIGHTS = ("edge_weight", "edge_attr")  # where PyG's layers expect weights
+KNOWN = ("x", "edge_index", *WEIGHTS, "num_nodes")
 OF_EDGES, MASK = ("edge_", "adj_"), "_mask"  # in names of attributes
 HOW_TO_SAVE = "torch.save(data.to_dict(), FILE)"
 
@@ -40,7 +41,8 @@ def load_pyg_file(path: Path, options: ReadOptions, fitted: Fitted = None) -> Da
     report = IngestReport()
     label, columns = pyg_columns(stored, n, report, path.name)
     nodes = pa.table({"id": np.arange(n), **label, **columns})
-    table = pa.table({"source": edges[0], "target": edges[1], **_weights(stored, edges.shape[1], path)})
+    weights = {} if options.weight == NO_COLUMN else _weights(stored, edges.shape[1], report, path)
+    table = pa.table({"source": edges[0], "target": edges[1], **weights})
     own = replace(
         options, id="id", label=options.label or pyg_label(label, columns), knn_graph=None,
         columns=(*(f"{name}=ignore" for name in columns), *options.columns),
@@ -96,6 +98,11 @@ def _array(value: Any, name: str, path: Path) -> np.ndarray:
     if value.is_complex() or value.is_quantized or value.is_meta:
         kind = "tensor without values" if value.is_meta else kind
         raise UserError(f"{name!r} in {path} is a {kind}, which cannot be used.")
+    # Of a dense tensor, every value is in the file, unless it was expanded: then one number fills any shape.
+    size, packed = value.numel() * value.element_size(), path.stat().st_size
+    if value.layout == torch.strided and size > MAX_RATIO * packed:
+        raise packed_too_densely(path)
+    check_unpacked_size(path, size, packed)
     try:
         plain = _checked_dense(value.detach()).resolve_neg()
         array: np.ndarray = (plain.float() if plain.is_floating_point() else plain).numpy()
@@ -144,10 +151,33 @@ def _checked_n_nodes(edges: np.ndarray, features: np.ndarray | None, given: Any,
     return n
 
 
-def _weights(stored: dict[str, Any], n_edges: int, path: Path) -> dict[str, np.ndarray]:
-    if not isinstance(stored.get("edge_weight"), Tensor):
+def weight_attribute(stored: Mapping[str, Any], n_edges: int, report: IngestReport, where: str) -> str | None:
+    """Which of ``WEIGHTS`` holds the edge weights: ``edge_weight``, or ``edge_attr`` if it is one number above 0 for
+    each edge. The report says if ``edge_attr`` is ignored."""
+    has_weight, attributes = stored.get("edge_weight") is not None, stored.get("edge_attr")
+    if not has_weight and isinstance(attributes, Tensor) and _are_weights(attributes, n_edges):
+        report.info(f"Edge weights: 'edge_attr' of {where}.")
+        return "edge_attr"
+    if attributes is not None:
+        shape = f" of shape {tuple(attributes.shape)}" if isinstance(attributes, Tensor) else ""
+        why = "the weights are in 'edge_weight'" if has_weight else "it is not one number above 0 for each edge"
+        report.warning(f"Ignored in {where}: 'edge_attr'{shape}, because {why}.")
+    return "edge_weight" if has_weight else None
+
+
+def _are_weights(values: Tensor, n_edges: int) -> bool:
+    has_numbers = values.layout == torch.strided and not (values.is_complex() or values.is_quantized or values.is_meta)
+    if not has_numbers or values.shape not in ((n_edges,), (n_edges, 1)):
+        return False
+    numbers = values.detach().float()
+    return bool((torch.isfinite(numbers) & (numbers > 0)).all())
+
+
+def _weights(stored: dict[str, Any], n_edges: int, report: IngestReport, path: Path) -> dict[str, np.ndarray]:
+    name = weight_attribute(stored, n_edges, report, path.name)
+    if name is None:
         return {}
-    weight = _array(stored["edge_weight"], "edge_weight", path)
+    weight = _array(stored[name], name, path)
     if weight.size != n_edges:
         raise UserError(f"{path} has {counted(n_edges, 'edge')} but {counted(weight.size, 'edge weight')}.")
     return {"weight": weight.reshape(-1).astype(np.float64)}

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from afgrl.data.ingest import IngestReport, first_few
 from afgrl.data.spill import row_blocks
+from afgrl.data.tables.cells import is_date_type, is_number_type, is_text_type
 from afgrl.data.tables.column_names import NUMBERED, WEIGHT_NAMES, chosen_column, has_no_header, is_unnamed
 from afgrl.data.tables.ids import holds_integers, text_of_ids
 from afgrl.data.tables.missing import missing_words, without_missing_words
@@ -130,6 +131,13 @@ def _weight_column(table: pa.Table, options: ReadOptions, where: str) -> str | N
 
 def _weights(column: pa.ChunkedArray, name: str, report: IngestReport, where: str) -> np.ndarray:
     """[rows] float64, NaN where there is no number."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_number = is_number_type(kind) and not is_date_type(kind)
+    if not (is_text_type(kind) or is_number or pa.types.is_null(kind)):
+        raise UserError(
+            f"The weights of {where} in column {name!r} have the type {kind} instead of numbers; use --weight none to "
+            "ignore them."
+        )
     number_format = detect_format(column)[0]
     blocks = (column.slice(rows.start, rows.stop - rows.start) for rows in row_blocks(len(column)))
     weight = np.concatenate([to_numbers(block, number_format) for block in blocks])

@@ -18,7 +18,8 @@ def row_numbers(n: int) -> pa.ChunkedArray:
 
 
 def ids_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as text without surrounding spaces. Integers that a table stores as floats are written as integers."""
+    """Ids as text without surrounding spaces; one that is only white space is missing. Integers that a table stores
+    as floats are written as integers."""
     return text_of_ids(column, integers=holds_integers(column))
 
 
@@ -39,7 +40,9 @@ def text_of_ids(column: pa.ChunkedArray, *, integers: bool) -> pa.ChunkedArray:
             too_large = pc.greater_equal(pc.abs(column), 2.0**63)  # for int64: written as a float
             written = to_text(pc.cast(pc.if_else(too_large, 0.0, column), pa.int64()))
             column = pc.if_else(too_large, to_text(column), written)
-        return pc.utf8_trim_whitespace(to_text(column))
+        text = pc.utf8_trim_whitespace(to_text(column))
+        blank = pc.equal(text, "")
+        return pc.if_else(blank, pa.scalar(None, text.type), text) if pc.any(blank).as_py() else text
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # lists, undecodable bytes, an unknown time zone
         raise UserError(f"Ids must be text or numbers, but their column has type {kind}.") from None
 

@@ -11,6 +11,7 @@ from afgrl.data.ingest import IngestReport
 from afgrl.data.spill import BLOCK_ROWS, Spill
 from afgrl.data.tables.csv_file import CSV_SUFFIXES, read_csv_file
 from afgrl.data.tables.csv_format import EmptyTable, check_column_names
+from afgrl.data.tables.parquet_size import check_decoded_size
 from afgrl.data.unpacking import check_unpacked_size, file_suffix, is_file_or_folder, open_unpacked, short_reason
 from afgrl.errors import UserError
 
@@ -88,6 +89,7 @@ def _read_parquet(path: Path, spill: Spill | None) -> pa.Table:
         with pq.ParquetFile(path) as file:  # run-length encoding stores billions of equal cells in a few bytes
             cells = file.metadata.num_rows * file.metadata.num_columns
             check_unpacked_size(path, CELL_BYTES * cells, path.stat().st_size)
+            check_decoded_size(path)
             table = None if spill is None else spill.table(file.schema_arrow, file.iter_batches(BLOCK_ROWS))
         table = pq.read_table(path) if table is None else table
     except (MemoryError, UserError):

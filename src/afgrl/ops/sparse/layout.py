@@ -49,7 +49,7 @@ def compact_features(features: Any) -> Tensor:
     sparse = sp.issparse(features)
     table: Any = features if sparse else np.asarray(features)
     if csr_is_smaller(int(table.nnz if sparse else np.count_nonzero(table)), table.shape):
-        return csr_from_scipy(table)
+        return csr_from_scipy(table.astype(table.dtype.newbyteorder("="), copy=False))  # as SciPy needs it
     dense = table.toarray() if sparse else table
     return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
 

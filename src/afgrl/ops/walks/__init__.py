@@ -65,7 +65,7 @@ def biased_walks(
 
 def tries_needed(q: float) -> int:
     """Proposals per step so that all are rejected with probability ``REJECT_ALL`` at most, limited to ``MAX_TRIES``."""
-    rejected = 1 - min(q, 1 / q)
-    if rejected == 0:
+    accepted = min(q, 1 / q)
+    if accepted == 1:
         return 1
-    return min(math.ceil(math.log(REJECT_ALL) / math.log(rejected)), MAX_TRIES)
+    return min(math.ceil(math.log(REJECT_ALL) / math.log1p(-accepted)), MAX_TRIES)
