@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MAX_TOML_BYTES = 1 << 20
-LARGEST = 1e18  # of a setting: also the ratio of two settings has a value in single precision
+LARGEST = 1e18  # number of a setting: also the ratio of two settings has a value in single precision
 
 
 class Settings(BaseModel):
@@ -112,8 +112,7 @@ def resolve(settings_class: type[SettingsT], *layers: Mapping[str, Any], graph: 
     for name, value in settings.model_dump().items():
         if isinstance(value, float) and value != 0 and not 1 / LARGEST <= abs(value) <= LARGEST:
             raise UserError(
-                f"The setting {name!r} cannot be {value:g}: possible are 0 and numbers from {1 / LARGEST:g} to "
-                f"{LARGEST:g}."
+                f"The setting {name!r} cannot be {value!r}: possible are 0 and numbers from 1e-18 to {LARGEST!r}."
             )
     if graph is not None:
         settings.check_graph(graph)
