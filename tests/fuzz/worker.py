@@ -25,6 +25,7 @@ from tests.fuzz.corpus import Case, load_case
 from tests.fuzz.handmade import catalog
 from tests.fuzz.handmade.outcome import answer
 from tests.fuzz.mutations import mutated
+from tests.fuzz.sound import described, unsound
 
 HANDMADE = "handmade "
 Read = Callable[[Path], tuple[str, str]]  # reads in a new folder; the failure, or the sentence
@@ -73,7 +74,7 @@ def _read(case: Case, folder: Path) -> tuple[str, str]:
 def _checked(source: Path) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), described() as datasets:
             app(["check", str(source), "--json"], standalone_mode=False)
     except SystemExit as stop:
         sentence = err.getvalue().strip()
@@ -83,7 +84,7 @@ def _checked(source: Path) -> tuple[str, str]:
     except BaseException:
         return "traceback", traceback.format_exc()[-1500:]
     json.loads(out.getvalue())
-    return "", ""
+    return unsound(datasets), ""
 
 
 def _settings(folder: Path) -> tuple[str, str]:
