@@ -16,6 +16,13 @@ from afgrl.data.tables.options import ReadOptions
 from tests.data.tables import messages
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, bool, ">f8", "<u2"])
+def test_features_that_are_mostly_zero_may_have_any_type(dtype, tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n")
+    np.save(tmp_path / "features.npy", np.eye(12).astype(dtype))
+    assert torch.equal(load(tmp_path).graph.x.to_dense(), torch.eye(12))
+
+
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("suffix", ["npz", "npy"])
 def test_features_may_be_an_array(suffix, sparse, tmp_path):

@@ -148,6 +148,13 @@ def test_cells_that_become_hundreds_of_times_their_file_are_refused_before_they_
     assert "nodes.parquet unpacks to more than 200 times its size" in message(tmp_path / "nodes.parquet", knn_graph=2)
 
 
+def test_text_that_is_not_utf8_is_damage(tmp_path):
+    buffers = pa.array([b"a", b"\xff", b"c"]).buffers()
+    text = pa.Array.from_buffers(pa.string(), 3, buffers)
+    pq.write_table(pa.table({"id": text, "age": [1, 2, 3]}), tmp_path / "nodes.parquet")
+    assert "is not a Parquet file or is damaged: " in message(tmp_path / "nodes.parquet", knn_graph=1)
+
+
 def test_one_long_cell_in_a_table_is_read(tmp_path, monkeypatch):
     """If each cell were as long as the longest, the table would be refused."""
     monkeypatch.setattr(unpacking, "FREE_BYTES", 1 << 20)

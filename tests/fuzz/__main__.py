@@ -111,7 +111,7 @@ def try_handmade() -> bool:
 
 
 def _kind(failure: str) -> str:
-    kinds = ("traceback", "hang", "the process ended", "exit code", "took", "left", "not one sentence")
+    kinds = ("traceback", "hang", "the process ended", "exit code", "took", "left", "not one sentence", "wrong")
     return "failed: " + next(kind for kind in kinds if failure.startswith(kind))
 
 

@@ -64,6 +64,7 @@ def corpus() -> dict[str, Callable[[], Case]]:
         "npz of an adjacency": lambda: Case({"graph.npz": npz(scipy_arrays(np.eye(12, k=1)))}, "graph.npz"),
         "npz of features": lambda: with_features("features.npz", npz(scipy_arrays(np.eye(12)))),
         "npy of features": lambda: with_features("features.npy", npy(np.eye(12, dtype=np.float32))),
+        "npy folder": lambda: Case({f"{name}.npy": npy(array) for name, array in array_folder().items()}),
         "pt": lambda: Case({"graph.pt": pt(tensors())}, "graph.pt"),
         "toml": lambda: Case({"settings.toml": TOML.encode()}, ""),
     }
@@ -99,6 +100,17 @@ def scipy_arrays(matrix: np.ndarray) -> dict[str, np.ndarray]:
     csr = sp.csr_array(matrix)
     parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": np.array(csr.shape)}
     return {"format": np.array(b"csr"), **parts}
+
+
+def array_folder() -> dict[str, np.ndarray]:
+    ring = np.arange(12)
+    return {
+        "features": np.eye(12, dtype=np.float32),
+        "edges": np.stack([ring, np.roll(ring, -1)], axis=1),
+        "ids": np.array([f"n{i}" for i in ring]),
+        "labels": ring % 3,
+        "weights": 1 + ring / 2,
+    }
 
 
 def tensors() -> dict[str, object]:

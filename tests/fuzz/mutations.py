@@ -11,17 +11,20 @@ import numpy as np
 import torch
 
 from tests.data.small_files import small_arrays
-from tests.fuzz.corpus import Case, corpus, npz, pt, scipy_arrays, tensors
+from tests.fuzz.corpus import Case, array_folder, corpus, npy, npz, pt, scipy_arrays, tensors
 
 CELLS = (
-    "", " ", "NA", "nan", "inf", "-inf", "1e999", "-1", "0", "9" * 5000, "1" * 200_000, "=1+1", '"', '""', "\n", "\r",
-    "\0", "\ufeff", "\u202e", "2021-02-30", "0x10", "1_000", "true", "n0", "NULL", "💥", "-0", "1e-400", "/dev/zero",
-    "99999999999999999999", "<!ENTITY", "]]>", "&amp;", "[", "{", "'", "id", "label", "source",
+    "", " ", "\u00a0", "\u2003\t", "NA", "nan", "inf", "-inf", "1e999", "-1", "0", "9" * 5000, "1" * 200_000, "=1+1",
+    '"', '""', "\n", "\r", "\0", "\ufeff", "\u202e", "2021-02-30", "0x10", "1_000", "true", "n0", "NULL", "💥", "-0",
+    "1e-400", "/dev/zero", "99999999999999999999", "<!ENTITY", "]]>", "&amp;", "[", "{", "'", "id", "label", "source",
 )  # fmt: skip
 MAX_TEXT = 4 << 20  # repeated lines of repeated cells
 NUMBERS = (b"\0" * 4, b"\xff" * 4, b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0" * 8, b"\xff" * 8, b"\x01")
 VALUES = (-1, 0, 1, 11, 12, 31, 2**31 - 1, 2**31, 2**62, -(2**63), 7)
-DTYPES = ("int8", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64", "bool", "S4", "U3", "M8[s]")
+DTYPES = (
+    "int8", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64", "bool", "S4", "U3", "M8[s]",
+    ">i4", ">i8", ">f4", ">f8", ">U3", ">M8[s]", "longdouble",
+)  # fmt: skip
 
 
 def mutated(seed: int) -> tuple[str, Case]:
@@ -38,7 +41,9 @@ def mutated(seed: int) -> tuple[str, Case]:
     }
     file = rng.choice(list(case.files))
     content = case.files[file]
-    if name in structured and file != "edges.csv" and rng.random() < 0.6:
+    if name == "npy folder" and rng.random() < 0.8:
+        content = npy(_changed_array(rng, array_folder()[file.removesuffix(".npy")]))
+    elif name in structured and file != "edges.csv" and rng.random() < 0.6:
         content = structured[name](rng)
         if rng.random() < 0.2:
             content = _changed_bytes(rng, content)
@@ -95,12 +100,11 @@ def _changed_text(rng: random.Random, content: bytes) -> bytes:
     return "\n".join(lines).encode(errors="replace")[:MAX_TEXT]
 
 
-def _changed_npz(rng: random.Random, arrays: dict[str, np.ndarray]) -> bytes:
-    name = rng.choice(list(arrays))
-    array = np.array(arrays[name])
+def _changed_array(rng: random.Random, given: np.ndarray) -> np.ndarray:
+    array = np.array(given)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        match rng.randrange(7):
+        match rng.randrange(8):
             case 0:
                 array = array.astype(rng.choice(DTYPES), casting="unsafe") if array.dtype.kind in "iuf" else array
             case 1 | 2 if array.size and array.dtype.kind in "iuf":
@@ -111,9 +115,17 @@ def _changed_npz(rng: random.Random, arrays: dict[str, np.ndarray]) -> bytes:
             case 4:
                 array = np.stack([array, array])
             case 5:
-                array = np.array([name, None, 1.5], dtype=object)
+                array = np.array(["a", None, 1.5], dtype=object)
+            case 6:
+                array = array[..., None]
             case _:
                 array = np.concatenate([array.reshape(-1)] * 3)
+    return array
+
+
+def _changed_npz(rng: random.Random, arrays: dict[str, np.ndarray]) -> bytes:
+    name = rng.choice(list(arrays))
+    array = _changed_array(rng, arrays[name])
     changed = {**arrays, name: array}
     if rng.random() < 0.2:
         del changed[rng.choice(list(changed))]

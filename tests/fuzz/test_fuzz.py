@@ -2,12 +2,16 @@
 
 import sys
 
+import numpy as np
 import pytest
 
+from afgrl import Dataset, Graph, check
+from afgrl.data.demo import load_demo
 from tests.fuzz.__main__ import FOUND, outcomes, seeds
 from tests.fuzz.handmade import SAMPLE, Handmade, catalog
 from tests.fuzz.handmade.outcome import answer
 from tests.fuzz.mutations import mutated
+from tests.fuzz.sound import described, unsound
 from tests.fuzz.worker import HANDMADE, WRITTEN
 
 SECONDS, FEWEST = 25, 40
@@ -67,6 +71,20 @@ def test_the_catalog_sees_what_is_wrong(tmp_path, monkeypatch):
     assert "left" in found(lambda folder: ((folder / "b").write_text("b"), refused("It is empty.")))
     assert "left" in found(lambda folder: ((folder / "edges.csv").write_text("changed"), refused("It is empty.")))
     assert "left" in found(lambda folder: (folder / ".a.7").write_text("temporary"))
+
+
+def test_ids_that_no_input_has_are_noticed():
+    """Arrays of shape [n, 1] and cells of white space gave such ids."""
+
+    def found(*ids):
+        return unsound([Dataset("graph", Graph(np.eye(len(ids)), np.zeros((2, 0), int), list(ids)))])
+
+    assert found("a", "0", "[", "-") == ""
+    assert found("a", "\u00a0") == "wrong: the id '\\xa0'"
+    assert "a row of an array" in found("a", "['b']")
+    with described() as datasets:
+        check(load_demo())
+    assert len(datasets) == 1
 
 
 def test_the_same_seed_gives_the_same_input():

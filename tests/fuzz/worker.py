@@ -25,6 +25,7 @@ from tests.fuzz.corpus import Case, load_case
 from tests.fuzz.handmade import catalog
 from tests.fuzz.handmade.outcome import answer
 from tests.fuzz.mutations import mutated
+from tests.fuzz.sound import described, unsound
 from tests.fuzz.written import written
 
 HANDMADE, WRITTEN = "handmade ", "written "
@@ -81,7 +82,7 @@ def _checked(source: Path, options: Sequence[str] = (), n_edges: int | None = No
     """``n_edges`` is how many must be read, if that is known."""
     out, err = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), described() as datasets:
             app(["check", str(source), "--json", *options], standalone_mode=False)
     except SystemExit as stop:
         sentence = err.getvalue().strip()
@@ -93,7 +94,7 @@ def _checked(source: Path, options: Sequence[str] = (), n_edges: int | None = No
     found = json.loads(out.getvalue())
     if n_edges not in (None, found["edges"]):
         return f"read {found['edges']} of {n_edges} edges", str(found["messages"])
-    return "", ""
+    return unsound(datasets), ""
 
 
 def _settings(folder: Path) -> tuple[str, str]:

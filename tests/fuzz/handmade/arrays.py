@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tests.data.small_files import small_arrays
-from tests.fuzz.corpus import npy, npz, pt, scipy_arrays, tensors, with_features
+from tests.fuzz.corpus import array_folder, npy, npz, pt, scipy_arrays, tensors, with_features
 from tests.fuzz.handmade.case import Handmade, check
 
 Change = Callable[[np.ndarray], Any]
@@ -18,7 +18,7 @@ Change = Callable[[np.ndarray], Any]
 
 def _set(value: float) -> Change:
     def change(array: np.ndarray) -> np.ndarray:
-        numbers = np.zeros(array.shape) if array.dtype.kind == "S" else array
+        numbers = np.zeros(array.shape) if array.dtype.kind in "SU" else array
         changed = numbers.astype(np.float64 if isinstance(value, float) else np.int64).reshape(-1)
         changed[-1:] = value
         return changed.reshape(array.shape)
@@ -39,6 +39,10 @@ ARRAY_CHANGES: dict[str, Change | None] = {
     "halves": lambda array: np.full(np.shape(array), 0.5),
     "uint64": lambda array: np.full(np.shape(array), 2**64 - 1, np.uint64),
     "big-endian": lambda array: np.ones(np.shape(array), ">i4"),
+    "in another byte order": lambda array: np.asarray(array).astype(np.asarray(array).dtype.newbyteorder()),
+    "longdouble": lambda array: np.ones(np.shape(array), np.longdouble),
+    "bytes that are not ASCII": lambda array: np.full(np.shape(array), "ü".encode()),
+    "one more column": lambda array: np.asarray(array)[..., None],
     "one more dimension": lambda array: np.zeros((2, *np.shape(array))),
     "a single value": lambda array: np.float64(3),
     "empty": lambda array: np.empty(0),
@@ -133,6 +137,14 @@ def cases() -> Iterator[Handmade]:
                 yield _npz_case(f"npz {layout}: {name} {what}", layout, npz(changed))
         for what, content in _archives(npz(arrays), npz(arrays, zipfile.ZIP_STORED)).items():
             yield _npz_case(f"npz {layout}: {what}", layout, content)
+    for name in array_folder():
+        for what, change in ARRAY_CHANGES.items():
+            arrays = array_folder()
+            given = arrays.pop(name)
+            if change is not None:
+                arrays[name] = np.asarray(change(given))
+            files = {f"{key}.npy": npy(array) for key, array in arrays.items()}
+            yield check(f"npy folder: {name} {what}", files)
     yield from _labels()
     yield from _npy()
     yield from _tensors()

@@ -16,6 +16,7 @@ from afgrl.methods.afgrl import AFGRLSettings
 from tests.fuzz.handmade.case import Handmade
 from tests.fuzz.handmade.commands import FIT, SMALL
 from tests.fuzz.handmade.tables import tables
+from tests.fuzz.sound import described, unsound
 
 RUN: Path | None = None  # made at first use
 
@@ -27,14 +28,14 @@ def answer(case: Handmade, folder: Path) -> tuple[str, str]:
     _create(case, folder)
     words = [word.replace("{folder}", str(folder)) for word in case.words]
     before = _contents(folder)
-    with _working_in(folder):
+    with _working_in(folder), described() as datasets:
         code, err = _called(words)
     left = sorted(_contents(folder).items() - before.items())
     if code == "traceback":
         return "traceback", err
     if code == 0:
         hidden = [name for name, _ in left if Path(name).name.startswith(".")]
-        return (f"left {hidden}" if hidden else ""), ""
+        return (f"left {hidden}" if hidden else unsound(datasets)), ""
     if code != 2:
         return f"exit code {code}", err
     if left:

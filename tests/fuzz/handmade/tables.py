@@ -38,7 +38,8 @@ HEADERS = {
     "controls": "id,a\x1b[31mge,city,since,label",
 }
 CELLS = {
-    "empty": "", "a space": " ", "NA": "NA", "nan": "nan", "inf": "inf", "beyond float": "1e999", "negative": "-1",
+    "empty": "", "a space": " ", "a no-break space": "\u00a0", "an em space and a tab": "\u2003\t",
+    "NA": "NA", "nan": "nan", "inf": "inf", "beyond float": "1e999", "negative": "-1",
     "5,000 digits": "9" * 5000, "200,000 letters": "x" * 200_000, "a formula": "=1+1", "an open quote": '"',
     "a zero byte": "\0", "a byte order mark": "\ufeff", "right to left": "\u202ecba", "no such day": "2021-02-30",
     "hexadecimal": "0x10", "underscores": "1_000", "emoji": "💥", "20 digits": "99999999999999999999",

@@ -92,6 +92,7 @@ def _read_parquet(path: Path, spill: Spill | None) -> pa.Table:
             check_decoded_size(path)
             table = None if spill is None else spill.table(file.schema_arrow, file.iter_batches(BLOCK_ROWS))
         table = pq.read_table(path) if table is None else table
+        table.validate(full=True)  # Arrow does not check UTF-8 and offsets when it reads them
     except (MemoryError, UserError):
         raise
     except Exception as error:  # Arrow raises many types for a damaged file

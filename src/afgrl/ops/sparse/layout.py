@@ -49,7 +49,8 @@ def compact_features(features: Any) -> Tensor:
     sparse = sp.issparse(features)
     table: Any = features if sparse else np.asarray(features)
     if csr_is_smaller(int(table.nnz if sparse else np.count_nonzero(table)), table.shape):
-        return csr_from_scipy(table.astype(table.dtype.newbyteorder("="), copy=False))  # as SciPy needs it
+        # SciPy knows neither float16 nor another byte order.
+        return csr_from_scipy(table.astype(np.result_type(table.dtype, np.float32), copy=False))
     dense = table.toarray() if sparse else table
     return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
 
