@@ -16,11 +16,13 @@ from afgrl.graph import as_text
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.runs.added import Addition, additions, all_ids, all_vectors, remove_addition, save_addition
 from afgrl.runs.folder import Run
+from afgrl.runs.lock import writes_run
 from afgrl.runs.spec import short_name
 
 N_VOTES = 10  # nodes of the training graph that choose the cluster of an added node
 
 
+@writes_run
 def add_nodes(
     run: Run,
     source: str,
@@ -54,6 +56,7 @@ def add_nodes(
     return addition
 
 
+@writes_run
 def remove_nodes(run: Run, name: str) -> None:
     """Forget an addition."""
     remove_addition(run, name)

@@ -195,12 +195,13 @@ def embed(
     file = out or run.embedding_file(short_name(graph) if graph else None, form)
     check_new_file(file, force or not (out or graph))
     check_folder(file)
-    if graph:
-        new = embed_new_nodes(run, graph, device_of(device), data_dir=data_dir, alone=alone, message=message)
-        ids, rows = new.ids, new.vectors
-    else:
-        ids, rows = run.embedding()
-    changed = embeddings.write_vectors(file, ids, rows, form)
+    with run.writing_file(file):
+        if graph:
+            new = embed_new_nodes(run, graph, device_of(device), data_dir=data_dir, alone=alone, message=message)
+            ids, rows = new.ids, new.vectors
+        else:
+            ids, rows = run.embedding()
+        changed = embeddings.write_vectors(file, ids, rows, form)
     if as_json:
         print(json.dumps({"file": str(file), "nodes": len(rows), "width": rows.shape[1], "ids_changed": changed}))
         return

@@ -7,7 +7,7 @@ the dataset in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +18,12 @@ from afgrl.cost.forecast import check_disk, memory_warning
 from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.runs.folder import Run
+from afgrl.runs.lock import PATIENCE, writing
 from afgrl.runs.shared_graph import features_are_mapped
 from afgrl.runs.spec import RunSpec
 from afgrl.train.distributed import Processes
+
+LOST_MACHINE = 120.0  # seconds; network file systems keep the locks of a lost machine for up to 90
 
 
 class Begun(NamedTuple):
@@ -33,10 +36,10 @@ class Begun(NamedTuple):
 
 
 def begin_run(
-    spec: RunSpec, out: Path | None, processes: Processes, *, force: bool, with_features: bool,
+    spec: RunSpec, out: Path | None, processes: Processes, held: ExitStack, *, force: bool, with_features: bool,
     message: Callable[[str], Any],
 ) -> Begun:  # fmt: skip
-    """Called by process 0: read the source and copy it into a new run folder."""
+    """Called by process 0: read the source and copy it into a new run folder, which ``held`` keeps for this process."""
     check_reading(spec.source, spec.read)
     if out:  # before a large source is read
         force = force or is_own(out, processes)  # all of them ended before its dataset was complete
@@ -55,6 +58,7 @@ def begin_run(
     written = processes.distributed and not features_are_mapped(spec)
     check_disk(settings, dataset, out or Path("runs"), all_features=written)
     run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)
+    held.enter_context(run.writing())
     with run.replacing():
         run.save_spec(spec)
         if processes.agents:  # before the rest, so that restarted processes recognize what is in the folder
@@ -88,6 +92,12 @@ def check_processes(spec: RunSpec, settings: Settings, processes: Processes) -> 
     methods.check_processes(spec.method, settings)
     if spec.evaluation.every:
         raise UserError("Evaluation during training runs in one process; leave out --evaluate-every.")
+
+
+def hold(held: ExitStack, path: Path, processes: Processes) -> None:
+    """Called by process 0: nobody else writes the run until ``held`` is closed. The lock of a process 0 on another
+    machine, which was lost, may stay for a while on a file system that they share."""
+    held.enter_context(writing(path, patience=LOST_MACHINE if is_own(path, processes) else PATIENCE))
 
 
 def is_own(out: Path, processes: Processes) -> bool:

@@ -7,7 +7,7 @@ device; it also evaluates during training, and trains methods that need labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from afgrl.data.splits import TRAIN, VALIDATION
 from afgrl.errors import DISK_IS_FULL, Interrupted, disk_problem
 from afgrl.experiment.model import complete_settings, describe_model
 from afgrl.experiment.periodic import PeriodicEvaluation
-from afgrl.experiment.reading import begin_run, check_processes, has_begun, replacing, stored_dataset
+from afgrl.experiment.reading import begin_run, check_processes, has_begun, hold, replacing, stored_dataset
 from afgrl.methods import Method
 from afgrl.ops.collectives import Shards
 from afgrl.ops.storage import tables_in_files
@@ -55,16 +55,19 @@ def fit(
     ``with_features=False`` leaves the features in the source. ``message`` receives the ingest report and warnings.
     """
     processes = Processes.of(device)
-    if out and processes.from_first(lambda: has_begun(out, processes)):
-        start = "continues from the last checkpoint" if Run(out).has_checkpoint else "begins again"
-        message(f"A process has ended, so all were started again; training {start}.")
-        return resume(Run(out), processes, display=display)
-    begin = lambda: begin_run(  # noqa: E731
-        spec, out, processes, force=force, with_features=with_features, message=message
-    )
-    begun = processes.from_first(begin)
-    with replacing(begun.run, processes):
-        return train_run(begun.run, begun.spec, begun.dataset, begun.settings, processes, display)
+    with ExitStack() as held:  # by process 0, until all of them have finished
+        if out:
+            processes.from_first(lambda: hold(held, out, processes))
+        if out and processes.from_first(lambda: has_begun(out, processes)):
+            start = "continues from the last checkpoint" if Run(out).has_checkpoint else "begins again"
+            message(f"A process has ended, so all were started again; training {start}.")
+            return resume(Run(out), processes, display=display)
+        begin = lambda: begin_run(  # noqa: E731
+            spec, out, processes, held, force=force, with_features=with_features, message=message
+        )
+        begun = processes.from_first(begin)
+        with replacing(begun.run, processes):
+            return train_run(begun.run, begun.spec, begun.dataset, begun.settings, processes, display)
 
 
 def resume(
@@ -73,10 +76,12 @@ def resume(
     """Continue an interrupted run from its last checkpoint, with its own settings and its own copy of the data. Any
     number of processes may have saved the checkpoint."""
     processes = Processes.of(device)
-    spec, settings = run.spec(), complete_settings(run)
-    check_processes(spec, settings, processes)
-    dataset = processes.from_first(lambda: stored_dataset(run, processes, data_dir))
-    return train_run(run, spec, dataset, settings, processes, display)
+    with ExitStack() as held:
+        processes.from_first(lambda: hold(held, run.path, processes))
+        spec, settings = run.spec(), complete_settings(run)
+        check_processes(spec, settings, processes)
+        dataset = processes.from_first(lambda: stored_dataset(run, processes, data_dir))
+        return train_run(run, spec, dataset, settings, processes, display)
 
 
 def train_run(

@@ -12,6 +12,7 @@ from afgrl.data.leftovers import remove_leftovers
 from afgrl.errors import Interrupted, UserError
 from afgrl.runs import replace
 from afgrl.runs.files import StorageError
+from afgrl.runs.lock import writing_if_free
 from afgrl.runs.parts.dataset import DatasetFiles
 from afgrl.runs.parts.results import ResultFiles
 from afgrl.runs.parts.specification import FORMAT
@@ -93,11 +94,14 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
 
     def clean(self) -> None:
         """Remove what a killed process left: an unfinished replacement, a replaced run, temporary files."""
-        if self._is_run():
-            replace.put_back(self.path, self._own_files)
-            if self.is_complete:
-                replace.drop_previous(self.path)
-            remove_leftovers(self.path, _is_own)
+        if not (self._is_run() and replace.has_leftovers(self.path)):
+            return
+        with writing_if_free(self.path) as nobody_else:
+            if nobody_else:
+                replace.put_back(self.path, self._own_files)
+                if self.is_complete:
+                    replace.drop_previous(self.path)
+                remove_leftovers(self.path, _is_own)
 
     def is_unfinished_save(self) -> bool:
         """Whether this is what is left of saving a model from Python when the process ended before it was complete."""

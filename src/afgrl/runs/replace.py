@@ -110,6 +110,11 @@ def put_back(path: Path, own: OwnFiles) -> None:
         moving.rmdir()
 
 
+def has_leftovers(path: Path) -> bool:
+    """Whether there is something that a killed process may have left, or that a living one is about to rename."""
+    return any(file.name == PREVIOUS or unfinished(file.name) for file in path.iterdir())
+
+
 def holds_old_run(path: Path) -> Iterator[Path]:
     """The folders in which the files of an old run may be."""
     yield path / PREVIOUS

@@ -20,6 +20,7 @@ from afgrl.runs.embeddings import (
     write_row_groups,
 )
 from afgrl.runs.files import save_npy, save_npz, write_json
+from afgrl.runs.lock import writes_run
 from afgrl.runs.parts.files import RunFiles
 from afgrl.runs.parts.training import NOT_FINISHED
 from afgrl.runs.readers import check, n_rows
@@ -53,6 +54,17 @@ class ResultFiles(RunFiles):
         """The vectors alone, in groups of rows of which one is in memory at a time: [rows, d] each, read-only."""
         self._need("embeddings.parquet", NOT_FINISHED)
         return vector_groups(self.embedding_file(None, "parquet"))
+
+    def has_vectors(self, vectors: np.ndarray) -> bool:
+        """Whether these are its vectors now: since they were read, the run may have been replaced."""
+        if not self.embedding_file(None, "parquet").is_file() or self.embedding_shape != vectors.shape:
+            return False
+        end = 0
+        for group in self.embedding_groups():
+            begin, end = end, end + len(group)
+            if not np.array_equal(group, vectors[begin:end]):
+                return False
+        return True
 
     def embedding_rows(self, rows: np.ndarray) -> np.ndarray:
         """The vectors of some nodes, by their row numbers: [len(rows), d]."""
@@ -98,6 +110,7 @@ class ResultFiles(RunFiles):
             self._check_n(self.clusters_file.name, len(found[0]))
         return found
 
+    @writes_run
     def save_projection(self, name: str, points: np.ndarray) -> None:
         """The 2-D projection of that name, [n, 2]."""
         flat = np.ascontiguousarray(points, dtype=np.float32)
