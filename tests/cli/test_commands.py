@@ -603,3 +603,24 @@ def test_the_demo_beats_raw_pixels_and_the_untrained_encoder(tmp_path):
         trained = scores["last-epoch"][task][name]["mean"]
         for other in ("raw", "random"):
             assert trained > scores["baselines"][other][task][name]["mean"], (name, other)
+
+
+def test_a_page_of_another_program_is_not_overwritten(run, tmp_path):
+    page = tmp_path / "thesis.html"
+    page.write_text("years of work")
+    answer = afgrl("compare", run, "--page", page, "--map", "pca", "--quiet")
+    assert answer.exit_code == 2
+    assert answer.stderr == f"The file {str(page)!r} exists; use --force to replace it, or another --page.\n"
+    assert page.read_text() == "years of work"
+    answer = afgrl("compare", run, "--page", page, "--map", "pca", "--quiet", "--force")
+    assert answer.exit_code == 0, answer.stderr
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_vectors_of_new_nodes_belong_to_the_run_that_embedded_them(ring):
+    _, path = ring
+    new = write_tables(path.parent / "new", ["n3", "n4", "a"])
+    assert afgrl("embed", path, "--graph", new, "--format", "csv").exit_code == 0
+    (path / "embeddings-mine.csv").write_text("mine")
+    assert fit_tables(ring[0], path, "--force").exit_code == 0
+    assert {file.name for file in path.glob("embeddings-*")} == {"embeddings-mine.csv"}

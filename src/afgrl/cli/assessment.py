@@ -9,6 +9,7 @@ import typer
 
 from afgrl.cli.app import (
     check_folder,
+    check_new_file,
     command,
     device_of,
     find_source,
@@ -94,6 +95,7 @@ def compare(
 
     say = silent if quiet or as_json else message
     if page:
+        check_new_file(page, force, "--page")
         check_folder(page)
     if methods is None:
         runs = [opened(Path(path)) for path in paths]

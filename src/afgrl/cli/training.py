@@ -201,6 +201,8 @@ def embed(
             ids, rows = new.ids, new.vectors
         else:
             ids, rows = run.embedding()
+        if not out:
+            run.note_file(file)
         changed = embeddings.write_vectors(file, ids, rows, form)
     if as_json:
         print(json.dumps({"file": str(file), "nodes": len(rows), "width": rows.shape[1], "ids_changed": changed}))

@@ -19,8 +19,9 @@ from afgrl.runs.embeddings import (
     write_parquet,
     write_row_groups,
 )
-from afgrl.runs.files import save_npy, save_npz, write_json
+from afgrl.runs.files import replace_file, save_npy, save_npz, write_json
 from afgrl.runs.lock import writes_run
+from afgrl.runs.own_files import note
 from afgrl.runs.parts.files import RunFiles
 from afgrl.runs.parts.training import NOT_FINISHED
 from afgrl.runs.readers import check, n_rows
@@ -114,7 +115,13 @@ class ResultFiles(RunFiles):
     def save_projection(self, name: str, points: np.ndarray) -> None:
         """The 2-D projection of that name, [n, 2]."""
         flat = np.ascontiguousarray(points, dtype=np.float32)
-        self._replace(f"projection-{name}.npy", lambda path: save_npy(path, flat))
+        file = self.path / f"projection-{name}.npy"
+        self.note_file(file)
+        replace_file(file, lambda path: save_npy(path, flat))
+
+    def note_file(self, file: Path) -> None:
+        """Before a file of the run is written whose name the user has chosen: it belongs to the run."""
+        note(self.path, file)
 
     def projection(self, name: str) -> np.ndarray | None:
         return results.read_projection(self.path / f"projection-{name}.npy")

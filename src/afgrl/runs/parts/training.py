@@ -8,7 +8,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from afgrl.data.leftovers import remove
 from afgrl.ops.collectives import Shards
 from afgrl.runs import checkpoints, logs, replace, shared_graph
 from afgrl.runs.files import save_torch, write_json
@@ -45,7 +44,7 @@ class TrainingFiles(RunFiles):
 
         folder = checkpoints.checkpoint_folder(self.path, state.step)
         if shards.rank == 0:
-            remove(folder)  # of processes that were killed while they wrote it
+            checkpoints.drop_folder(folder)  # of processes that were killed while they wrote it
         dist.barrier()
         save_shards(folder, state, shards)
         if shards.rank == 0:
