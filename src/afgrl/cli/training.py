@@ -149,7 +149,8 @@ def _write_report(run: Any, data_dir: str | None, say: Callable[[str], Any]) -> 
 def _resume(run: Any, device: str, data_dir: str | None, quiet: bool) -> Any:
     from afgrl.experiment.training import resume
 
-    return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet))
+    say = silent if quiet else message
+    return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet), message=say)
 
 
 def _resumable_run(context: typer.Context, source: str, out: Path | None) -> Any:

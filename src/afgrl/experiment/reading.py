@@ -11,12 +11,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from afgrl import methods
 from afgrl.config import Settings
 from afgrl.cost.disk import check_reading
 from afgrl.cost.forecast import check_disk, memory_warning
 from afgrl.data import Dataset
 from afgrl.errors import UserError
+from afgrl.experiment.model import load_method
 from afgrl.runs.folder import Run
 from afgrl.runs.lock import PATIENCE, writing
 from afgrl.runs.shared_graph import features_are_mapped
@@ -113,6 +116,23 @@ def is_own(out: Path, processes: Processes) -> bool:
 def has_begun(out: Path, processes: Processes) -> bool:
     """Called by process 0: whether there is a run to continue after a restart."""
     return is_own(out, processes) and bool(Run(out).data())
+
+
+def is_finished(run: Run) -> bool:
+    """Called by process 0: whether training is complete, and what it wrote can be read. A model that cannot be read is
+    removed, so that training begins again."""
+    if not run.is_complete:
+        return False
+    try:
+        load_method(run, torch.device("cpu"))
+    except UserError:
+        run.drop_model()
+        return False
+    try:
+        run.environment(), run.predictions()
+        return sum(len(group) for group in run.embedding_groups()) == run.embedding_shape[0]
+    except UserError:
+        return False
 
 
 @contextmanager

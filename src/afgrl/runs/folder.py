@@ -82,13 +82,16 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
         return next(cls(parent / candidate) for candidate in candidates if replace.claim_folder(parent / candidate))
 
     def clean(self) -> None:
-        """Remove what a killed process left: an unfinished replacement, a replaced run, temporary files."""
-        if not (self._is_run() and replace.has_leftovers(self.path)):
+        """Remove what a killed process left: an unfinished replacement, a replaced run, temporary files, the checkpoint
+        of a complete run."""
+        unneeded = self.is_complete and self.has_checkpoint
+        if not (self._is_run() and (unneeded or replace.has_leftovers(self.path))):
             return
         with writing_if_free(self.path) as nobody_else:
             if nobody_else:
                 replace.put_back(self.path, self._own_entries)
                 if self.is_complete:
+                    self.drop_checkpoint()
                     replace.drop_previous(self.path)
                 remove_leftovers(self.path, is_own_name)
 
