@@ -21,7 +21,7 @@ from afgrl.data import Dataset
 from afgrl.errors import UserError
 from afgrl.experiment.model import load_method
 from afgrl.runs.folder import Run
-from afgrl.runs.lock import PATIENCE, writing
+from afgrl.runs.lock import writing
 from afgrl.runs.shared_graph import features_are_mapped
 from afgrl.runs.spec import RunSpec
 from afgrl.train.distributed import Processes
@@ -100,7 +100,7 @@ def check_processes(spec: RunSpec, settings: Settings, processes: Processes) -> 
 def hold(held: ExitStack, path: Path, processes: Processes) -> None:
     """Called by process 0: nobody else writes the run until ``held`` is closed. The lock of a process 0 on another
     machine, which was lost, may stay for a while on a file system that they share."""
-    held.enter_context(writing(path, patience=LOST_MACHINE if is_own(path, processes) else PATIENCE))
+    held.enter_context(writing(path, patience=LOST_MACHINE if is_own(path, processes) else None))
 
 
 def is_own(out: Path, processes: Processes) -> bool:
@@ -130,7 +130,7 @@ def is_finished(run: Run) -> bool:
         return False
     try:
         run.environment(), run.predictions()
-        return sum(len(group) for group in run.embedding_groups()) == run.embedding_shape[0]
+        return sum(len(group) for group in run.embedding_groups()) == len(run.embedding_ids())
     except UserError:
         return False
 

@@ -52,10 +52,10 @@ def writes_run(function: Callable[Concatenate[R, P], T]) -> Callable[Concatenate
 
 
 @contextmanager
-def writing(path: Path, *, patience: float = PATIENCE) -> Iterator[None]:
+def writing(path: Path, *, patience: float | None = None) -> Iterator[None]:
     """Be the only one who writes the run in this folder, which need not exist yet; ``UserError`` if someone else is.
     Inside, the same thread may do so again."""
-    with _lock(path, patience) as other:
+    with _lock(path, PATIENCE if patience is None else patience) as other:
         if other is not None:
             raise UserError(f"The run {str(path)!r} is being written by {other}; wait for it to end, or stop it.")
         yield
