@@ -161,6 +161,23 @@ def fit_and_die(spec, out):
     return messages  # of the second start
 
 
+def write_beside(rank, n_processes, spec, out):
+    """All of them get the sentence of process 0."""
+    with pytest.raises(UserError, match="is being written by"):
+        fit(spec, out, Processes(rank, n_processes, CPU), force=True)
+    with pytest.raises(UserError, match="is being written by"):
+        resume(Run(out), Processes(rank, n_processes, CPU))
+
+
+def test_all_processes_of_a_training_are_one_writer(complete, spec, tmp_path):
+    """``complete`` was written by two processes under one lock; here another command has it."""
+    before = {file.name: file.read_bytes() for file in complete.path.iterdir()}
+    with complete.writing():
+        run_processes(2, write_beside, spec, complete.path)
+    assert {file.name: file.read_bytes() for file in complete.path.iterdir()} == before
+    assert [file.name for file in complete.path.parent.iterdir()] == ["complete"]
+
+
 def test_after_a_killed_process_torchrun_restarts_and_training_continues(complete, spec, tmp_path):
     results = elastic_launch(restarting(2), fit_and_die)(spec, tmp_path / "run")
     for messages in results.values():
