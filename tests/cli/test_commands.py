@@ -31,7 +31,7 @@ from afgrl.runs.folder import Run
 
 QUICK = ["epochs=12", "n_components=32", "predictor_width=32", "n_clusters=5", "n_restarts=2", "kmeans_iters=2"]
 FILES = {
-    "config.toml", "environment.json", "history.jsonl", "model.safetensors", "model.json", "checkpoint.pt",
+    "config.toml", "environment.json", "history.jsonl", "model.safetensors", "model.json",
     "embeddings.parquet", "splits.npz", "graph.safetensors", "nodes.parquet", "data.json",
 }  # fmt: skip
 
@@ -57,7 +57,7 @@ def run(tmp_path_factory):
 
 def test_fit_writes_the_files_of_a_run(run):
     assert {path.name for path in run.iterdir()} >= FILES
-    assert not [path for path in run.iterdir() if path.name.startswith(".")]
+    assert not [path for path in run.iterdir() if path.name.startswith((".", "checkpoint"))]
 
 
 def test_a_run_can_be_run_again_from_its_own_config(run, tmp_path):
@@ -393,7 +393,7 @@ def test_resume_uses_the_data_of_the_run(ring, gone):
     """Whatever became of the source since: it is gone, or it has other edges."""
     folder, path = ring
     before = (path / "embeddings.parquet").read_bytes()
-    for name in ("embeddings.parquet", "model.safetensors", "model.json", "checkpoint.pt", "history.jsonl"):
+    for name in ("embeddings.parquet", "model.safetensors", "model.json", "history.jsonl"):
         (path / name).unlink()
     if gone:
         shutil.rmtree(folder)
@@ -609,3 +609,24 @@ def test_the_demo_has_the_settings_of_fit_and_scores_them_beside_what_needs_no_t
     accuracy = {name: parts["classification"]["accuracy"]["mean"] for name, parts in scores["baselines"].items()}
     assert accuracy.keys() == {"raw", "hops", "random", "svd", "ppr"}
     assert scores["last-epoch"]["classification"]["accuracy"]["mean"] > accuracy["raw"] + 4
+
+
+def test_a_page_of_another_program_is_not_overwritten(run, tmp_path):
+    page = tmp_path / "thesis.html"
+    page.write_text("years of work")
+    answer = afgrl("compare", run, "--page", page, "--map", "pca", "--quiet")
+    assert answer.exit_code == 2
+    assert answer.stderr == f"The file {str(page)!r} exists; use --force to replace it, or another --page.\n"
+    assert page.read_text() == "years of work"
+    answer = afgrl("compare", run, "--page", page, "--map", "pca", "--quiet", "--force")
+    assert answer.exit_code == 0, answer.stderr
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_vectors_of_new_nodes_belong_to_the_run_that_embedded_them(ring):
+    _, path = ring
+    new = write_tables(path.parent / "new", ["n3", "n4", "a"])
+    assert afgrl("embed", path, "--graph", new, "--format", "csv").exit_code == 0
+    (path / "embeddings-mine.csv").write_text("mine")
+    assert fit_tables(ring[0], path, "--force").exit_code == 0
+    assert {file.name for file in path.glob("embeddings-*")} == {"embeddings-mine.csv"}

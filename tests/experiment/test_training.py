@@ -1,5 +1,7 @@
 """RunSpec → Run: training, resuming and evaluating in a run folder."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -77,6 +79,7 @@ def test_a_resumed_run_repeats_evaluations_after_its_checkpoint(run, tmp_path):
         fit(RunSpec("demo", settings=SMALL | {"checkpoint_every": 4}, evaluation=QUICK), tmp_path / "other", CPU)
         assert checkpoints == [4, 6]
         patch.setattr(Run, "save_checkpoint", lambda self, state: save(self, state) if state["step"] == 4 else None)
+        patch.setattr(Run, "drop_checkpoint", lambda self: None)
         killed = fit(RunSpec("demo", settings=SMALL | {"checkpoint_every": 4}, evaluation=QUICK), tmp_path / "k", CPU)
     for name in ("model.json", "model.safetensors", "embeddings.parquet"):
         (killed.path / name).unlink()
@@ -85,6 +88,48 @@ def test_a_resumed_run_repeats_evaluations_after_its_checkpoint(run, tmp_path):
     for log in (HISTORY, EVALUATIONS):
         assert killed.lines(log) == whole.lines(log), log
     assert np.array_equal(killed.embedding()[1], whole.embedding()[1])
+
+
+def test_a_finished_run_has_no_checkpoint_and_says_that_it_is_finished(run, monkeypatch):
+    assert not run.has_checkpoint
+    before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in run.path.iterdir()}
+    said = []
+    monkeypatch.setattr("afgrl.experiment.training.train_run", lambda *_, **__: pytest.fail("trained"))
+    assert resume(run, CPU, message=said.append) == run
+    assert said == [f"The run {str(run.path)!r} is finished, so nothing was trained; --force trains it again."]
+    assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in run.path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["embeddings.parquet", "environment.json", "model.safetensors", "model.json"])
+@pytest.mark.parametrize("damage", [b"half of a fi", None])
+def test_a_damaged_file_of_a_finished_run_is_written_again(run, name, damage, tmp_path):
+    """As the sentence about such a file promises: from the model without training, or by training again."""
+    copy = Run(tmp_path / "copy")
+    shutil.copytree(run.path, copy.path)
+    (copy.path / name).unlink()
+    if damage is not None:
+        (copy.path / name).write_bytes(damage)
+    trains = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "save_checkpoint", lambda self, checkpoint: trains.append(checkpoint["step"]))
+        resume(copy, CPU)
+    assert bool(trains) == name.startswith("model")
+    assert copy.environment() or (name, damage) == ("environment.json", None)
+    for log in (HISTORY, EVALUATIONS):
+        assert copy.lines(log) == run.lines(log), log
+    for one in ("embeddings.parquet", "model.safetensors"):
+        assert (copy.path / one).read_bytes() == (run.path / one).read_bytes()
+    assert copy.model_description()["epochs"] == 6
+
+
+def test_a_checkpoint_that_a_killed_process_left_in_a_complete_run_is_removed(run, tmp_path):
+    copy = Run(tmp_path / "copy")
+    shutil.copytree(run.path, copy.path)
+    (copy.path / "checkpoint.pt").write_bytes(b"of the last epoch")
+    (copy.path / "checkpoint-6").mkdir()
+    (copy.path / "checkpoint-6" / ".metadata").write_bytes(b"of several processes")
+    Run.open(copy.path)
+    assert not list(copy.path.glob("checkpoint*"))
 
 
 def test_a_graph_without_labels_cannot_be_evaluated_during_training(tmp_path):

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tests.faults.states import USERS
+
 FIT = [
     "--device", "cpu", "--quiet", "--label", "topic", "--evaluate-every", "2", "--set", "n_components=8",
     "--set", "predictor_width=8", "--set", "n_clusters=3", "--set", "n_restarts=2", "--set", "kmeans_iters=2",
@@ -73,6 +75,10 @@ def write_starts(folder, source, other, run_command):
     clustered.mkdir()
     run_command(["fit", str(source), "--out", str(clustered / "run"), *FIT, *FIRST])
     run_command(["cluster", str(clustered / "run"), "-k", "5"])
+    for name in USERS:
+        file = clustered / "run" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("mine")
     for name in ("reported", "exported", "embedded"):
         shutil.copytree(clustered, folder / name)
     run_command(["report", str(folder / "reported" / "run"), "--map", "pca", "--quiet"])

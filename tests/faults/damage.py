@@ -32,6 +32,7 @@ EVALUATE, EXPORT = ["evaluate", "{run}", "--json", "--device", "cpu"], ["export"
 SEARCH, INDEXED = ["search", "{run}", "n1", "--json"], ["search", "{run}", "n1", "--json", "--index"]
 QUALITY = ["quality", "{run}", "--quick", "--quiet", "--device", "cpu"]
 RESUME = ["fit", "{source}", "--out", "{run}", "--resume", "--quiet", "--device", "cpu", "--json"]
+REPAIR = list(RESUME)  # of a finished run, which writes again what is damaged
 READERS = {
     "config.toml": [SEARCH, REPORT, RESUME, EVALUATE],
     "environment.json": [REPORT],
@@ -43,9 +44,9 @@ READERS = {
     "history.jsonl": [REPORT, RESUME],
     "evaluations.jsonl": [EVALUATE, RESUME],
     "checkpoint.pt": [RESUME],
-    "model.safetensors": [EMBED, EXPORT],
-    "model.json": [EMBED, EXPORT],
-    "embeddings.parquet": [SEARCH, CLUSTER, REPORT],
+    "model.safetensors": [EMBED, EXPORT, REPAIR],
+    "model.json": [EMBED, EXPORT, REPAIR],
+    "embeddings.parquet": [SEARCH, CLUSTER, REPORT, REPAIR],
     "predictions.npz": [EVALUATE],
     "clusters.parquet": [REPORT],
     "projection-pca.npy": [REPORT],
@@ -128,6 +129,7 @@ def _changed_arrays(content):
 class Damage:
     def __init__(self, folder):
         self.folder, self.original, self.run = folder, folder / "original", folder / "run"
+        self.unfinished = folder / "unfinished"
         self.names = {"run": self.run, "folder": folder, "source": folder / "source", "other": folder / "other"}
         source, other = write_source(folder / "source", 15), write_source(folder / "other", 18, seed=1)
         for words in (
@@ -136,6 +138,9 @@ class Damage:
             code, output = in_child(lambda words=words: self.execute(words), folder / "output")
             assert code == 0, (words, output)
         shutil.move(self.run, self.original)
+        code, output = in_child(lambda: self.stop_before_the_end(source), folder / "output")
+        assert code == 2, output
+        shutil.move(self.run, self.unfinished)
         self.predictions(source)
         convert_once(self.original)
         del other
@@ -147,6 +152,16 @@ class Damage:
         code, output = in_child(lambda: self.execute(words), self.folder / "output")
         assert code == 0, output
         shutil.copy(self.folder / "supervised" / "predictions.npz", self.original)
+
+    def stop_before_the_end(self, source):
+        """A run with a checkpoint and without a model, as after a kill."""
+        from afgrl.runs.folder import Run
+
+        def stop(*_):
+            raise SystemExit("stopped")
+
+        Run.save_model = stop
+        self.execute(["fit", str(source), "--out", "{run}", *FIT, *FIRST])
 
     def execute(self, words):
         run_words([word.format(**self.names) for word in words])
@@ -162,7 +177,7 @@ class Damage:
         return json.loads(log.read_text())
 
     def cases(self, name, n_seeds):
-        content = (self.original / name).read_bytes()
+        content = (self.unfinished if name == "checkpoint.pt" else self.original).joinpath(name).read_bytes()
         expected = [self.answer(words)[1] for words in READERS[name]]
         counts, problems = Counter(), []
         versions = damaged_versions(content, name, np.random.default_rng(len(content)), n_seeds)
@@ -187,7 +202,7 @@ class Damage:
 
     def answer(self, words, name=None, changed=None):
         shutil.rmtree(self.run, ignore_errors=True)
-        shutil.copytree(self.original, self.run)
+        shutil.copytree(self.unfinished if words is RESUME else self.original, self.run)
         if name:
             (self.run / name).write_bytes(changed)
         out, err = io.StringIO(), io.StringIO()
@@ -202,8 +217,11 @@ class Damage:
 
                 traceback.print_exc()
         results = out.getvalue()
-        if words is RESUME and code == 0:
-            results = (self.run / "embeddings.parquet").read_bytes().hex()
+        if (words is RESUME or words is REPAIR) and code == 0:
+            from afgrl.runs.embeddings import read_parquet
+
+            ids, vectors = read_parquet(self.run / "embeddings.parquet")
+            results = f"{ids.tolist()} {vectors.tobytes().hex()}"
         if words is EMBED and code == 0:
             results = (self.folder / "new.csv").read_text()
         return code, results, err.getvalue()

@@ -2,10 +2,14 @@
 
 import hashlib
 import json
+import re
 
 import torch
 
 TIMES = {"environment.json": "time", "model.json": "seconds"}
+# Files of the user whose names begin like ours.
+USERS = ("embeddings-mine.csv", "projection-mine.npy", "quality/mine.txt", "checkpoint-backup/mine.txt")
+TIME_IN_REPORT = re.compile(rb'"(time":"[^"]*"|seconds":[0-9.]+)')
 LOGS = ("history.jsonl", "evaluations.jsonl")
 
 
@@ -25,6 +29,8 @@ def _digest(file):
         checkpoint = torch.load(file, weights_only=True)
         sums = [value.sum().item() for value in checkpoint["method"].values() if isinstance(value, torch.Tensor)]
         return f"step {checkpoint['step']} {sums}"
+    if file.name == "report.html":
+        content = TIME_IN_REPORT.sub(b"", content)
     if file.name in LOGS:
         return content.decode()
     return hashlib.sha256(content).hexdigest()
@@ -50,7 +56,8 @@ def state_of(found, old, new, steps=()):
 def _is_part(found, new, old):
     """The old run, which waits in .previous until the new one is complete, is not a part of the new one."""
     waiting = {name: digest for name, digest in found.items() if name.startswith("run/.previous/")}
-    if waiting and waiting != {name.replace("run/", "run/.previous/", 1): digest for name, digest in old.items()}:
+    own = {name: digest for name, digest in old.items() if name.removeprefix("run/") not in USERS}
+    if waiting and waiting != {name.replace("run/", "run/.previous/", 1): digest for name, digest in own.items()}:
         return False
     for name, digest in found.items():
         if name in waiting or digest == new.get(name):

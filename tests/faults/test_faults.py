@@ -40,6 +40,26 @@ def test_a_damaged_file_of_a_run_is_named_in_one_sentence(record_property):
     assert len(found) == 20
 
 
+def test_two_commands_on_one_run_leave_what_one_after_the_other_would(record_property):
+    from tests.faults.pairs import SAMPLE, WRITERS
+
+    sample = [word for name in SAMPLE for word in ("--only", name)]
+    found = answers("pairs", "--points", "4" if EVERYTHING else "2", *([] if EVERYTHING else sample))
+    for answer in found:
+        record_property(answer["pair"], json.dumps(answer))
+        print(answer)
+        assert answer["problems"] == []
+    refused = [answer["pair"] for answer in found if "second refused" in answer]
+    assert {name for name in SAMPLE if "search" not in name} <= set(refused)
+    assert len(found) == (len(WRITERS) * (len(WRITERS) + 1) + 4 if EVERYTHING else len(SAMPLE))
+
+
+def test_two_commands_without_a_lock_are_not_overlooked():
+    pair = "fit --force/fit other --force"
+    (answer,) = answers("pairs", "--unlocked", "--points", "2", "--only", pair)
+    assert answer["problems"]
+
+
 def test_a_fault_is_not_overlooked(tmp_path):
     """The layer itself: what it kills, fails, and counts."""
     code = (

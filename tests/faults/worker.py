@@ -23,9 +23,9 @@ import torch
 from afgrl.errors import AfgrlError
 from tests.faults.commands import commands, write_source, write_starts
 from tests.faults.layer import EIO, ENOSPC, KILL, Layer
-from tests.faults.states import LOGS, contents, state_of
+from tests.faults.states import LOGS, USERS, contents, state_of
 
-KILLED = -9
+KILLED, LOCK = -9, ".run.lock"
 TEMPORARY = re.compile(r"\.([^/]+)\.\d+$")
 
 
@@ -52,6 +52,7 @@ class Campaign:
         changed = {name for name in new if new[name] != old.get(name) and not name.startswith("run/.previous")}
         renamed = {path for kind, path in points if kind in ("rename", "open")}
         problems += [f"{name} was written unseen" for name in changed if name not in renamed]
+        problems += [f"{kind} of {path} without the lock of the run" for kind, path in unlocked(points)]
         flushed = {TEMPORARY.sub(r"\1", path) for kind, path in points if kind == "flush"}
         problems += [f"{name} was not flushed" for name in changed - flushed if not name.endswith(LOGS)]
         for fault in (KILL, EIO, ENOSPC):
@@ -78,7 +79,9 @@ class Campaign:
 
         code, output = in_child(counted, self.folder / "output")
         assert code == 0, (command.name, output)
-        return old, contents(folder), json.loads(log.read_text())
+        new = contents(folder)
+        assert all(new.get(name) == old[name] for name in old if name.removeprefix("run/") in USERS), "a user's file"
+        return old, new, json.loads(log.read_text())
 
     def case(self, command, number, fault, old, new):
         """What is wrong after one fault, and which state it left."""
@@ -90,7 +93,8 @@ class Campaign:
         if fault != KILL and (code not in (0, 1, 2) or "Traceback" in output or (code and not output.strip())):
             return f"it ended with {code}: {output}", "unknown"
         code, output = in_child(lambda: open_run(folder / "run"), self.folder / "output")
-        found = {name: digest for name, digest in contents(folder).items() if not name.startswith("out/.")}
+        found = contents(folder)
+        found = {name: found[name] for name in found if not name.startswith("out/.") and name != LOCK}
         state = state_of(found, old, new, command.steps)
         if code:
             return f"opening it ended with {code}: {output}", state
@@ -130,6 +134,17 @@ class Campaign:
                 raise SystemExit(str(error)) from None
         else:
             run_words([word.format(folder=folder, source=self.source, other=self.other) for word in words])
+
+
+def unlocked(points):
+    """The operations that change the run while its lock is not held."""
+    held, found = False, []
+    for kind, path in points:
+        if path == LOCK:
+            held = kind != "remove"
+        elif kind != "read" and path.split("/")[0] == "run" and not held:
+            found.append((kind, path))
+    return found
 
 
 def open_run(path):

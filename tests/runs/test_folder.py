@@ -3,6 +3,7 @@ import shlex
 import subprocess
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -131,23 +132,74 @@ def test_a_config_of_another_program_makes_no_run(tmp_path, config):
 
 
 def test_what_others_put_into_a_run_stays(run):
-    foreign = {"notes.txt", "embeddings.ods", ".git", "model.json.bak", "report.html"}
-    (run.path / ".git").mkdir()
-    (run.path / "report.html").mkdir()  # a run has a file of that name, and no such folder
-    for name in foreign - {".git", "report.html"}:
-        (run.path / name).write_text("mine")
+    foreign = [
+        "notes.txt", "embeddings.ods", ".git/HEAD", "model.json.bak", "embeddings-mine.csv", "embeddings-mine.lance/a",
+        "added-mine.parquet", "projection-mine.npy", "map-mine.npy", "quality/mine.txt", "quality/seed-1/mine.txt",
+        "quality/edges-1-0123abcd/mine.txt", "checkpoint-backup/mine.txt", "checkpoint-10/mine.txt",
+        "report.html/mine.txt",  # a run has a file of that name, and no such folder
+    ]  # fmt: skip
+    for name in foreign:
+        write(run.path / name)
     own = [
-        "embeddings-new week.csv",
-        "embeddings.npy.ids.txt",
-        "projection-pca.npy",
-        "checkpoint.pt",
-        ".model.json.4711",
-    ]
+        "embeddings.npy.ids.txt", "projection-pca.npy", "checkpoint.pt", "checkpoint-10/.metadata",
+        "checkpoint-10/__0_0.distcp", "checkpoint-20/.metadata", "scores-partial.json", ".model.json.4711",
+        "quality/edges-1-0123abcd/model.json", "quality/links-0123abcd/model.json", "embeddings.lance/data",
+    ]  # fmt: skip
     for name in own:
-        (run.path / name).write_text("made by afgrl")
-    (run.path / "embeddings.lance").mkdir()
+        write(run.path / name)
+    for name in ("edges-1-0123abcd", "links-0123abcd"):
+        Run(run.path / "quality" / name).save_spec(RunSpec("demo"))
+    before = files(run.path)
+    new = Run.create(run.path, force=True)
+    assert set(files(run.path)) - set(foreign) == {name for name in files(run.path) if name.startswith(".aside.")}
+    with pytest.raises(MemoryError), new.replacing():
+        raise MemoryError
+    del before[".model.json.4711"]  # of a process that has ended
+    assert files(run.path) == before
     replace(run.path)
-    assert {path.name for path in run.path.iterdir()} == foreign | {"model.safetensors", "model.json"}
+    assert set(files(run.path)) == {*foreign, "model.safetensors", "model.json"}
+    folders = {path.name for path in run.path.rglob("*") if path.is_dir()}
+    assert not folders & {"checkpoint-20", "links-0123abcd", "embeddings.lance"}
+
+
+def write(file):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"what is in {file.name}")
+
+
+def files(path):
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_files_whose_names_the_user_chose_belong_to_the_run_that_wrote_them(run):
+    run.save_projection("mine", np.zeros((3, 2)))
+    run.note_file(run.path / "embeddings-new week.npy")
+    for name in ("embeddings-new week.npy", "embeddings-new week.npy.ids.txt", "projection-other.npy"):
+        write(run.path / name)
+    columns = {"id": ["a"], "embedding": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))}
+    pq.write_table(pa.table(columns), run.path / "added-week.parquet")  # also of a run from before there was a list
+    replace(run.path)
+    assert set(files(run.path)) == {"projection-other.npy", "model.safetensors", "model.json"}
+
+
+@pytest.mark.parametrize("names", [["../thesis.doc", "notes.txt", 3, None], {"a": 1}, "projection-a.npy"])
+def test_a_list_of_written_files_names_nothing_else(run, names):
+    write(run.path.parent / "thesis.doc")
+    write(run.path / "notes.txt")
+    (run.path / "written.json").write_text(json.dumps({"names": names}))
+    replace(run.path)
+    assert (run.path.parent / "thesis.doc").is_file()
+    assert set(files(run.path)) == {"notes.txt", "model.safetensors", "model.json"}
+
+
+def test_checkpoints_of_other_programs_stay_while_a_run_saves_its_own(run):
+    write(run.path / "checkpoint-7" / "trainer_state.json")
+    write(run.path / "checkpoint-8" / ".metadata")
+    run.save_checkpoint({"step": 9})
+    assert {name for name in files(run.path) if name.startswith("checkpoint")} == {
+        "checkpoint-7/trainer_state.json", "checkpoint.pt",
+    }  # fmt: skip
+    assert not (run.path / "checkpoint-8").exists()
 
 
 def test_an_empty_folder_becomes_a_run(tmp_path):

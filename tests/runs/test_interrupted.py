@@ -108,7 +108,7 @@ def killed(number, path):
 @pytest.mark.parametrize("n_moved", [0, 1, 2, 3])
 def test_killed_while_the_old_run_was_set_aside(run, dead, monkeypatch, n_moved):
     before = contents(run.path)
-    own = run._own_files()
+    own = run._own_entries()
     moving = run.path / f".moving.{dead}"
     moving.mkdir()
     for file in own[:n_moved]:

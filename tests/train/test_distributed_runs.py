@@ -83,7 +83,7 @@ def test_a_run_of_two_processes_is_a_run_like_any_other(complete):
     assert complete.is_complete
     assert complete.model_description()["epochs"] == 40
     assert [line["epoch"] for line in complete.lines(HISTORY)] == [1, 10, 20, 30, 40]
-    assert latest_folder(complete.path) == checkpoint_folder(complete.path, 40)
+    assert not list(complete.path.glob("checkpoint*"))
 
 
 def test_resuming_with_as_many_processes_gives_the_same_bits(complete, unfinished):
@@ -98,6 +98,7 @@ def test_another_number_of_processes_continues(complete, unfinished):
     run_processes(3, resume_in_processes, unfinished.path)
     assert [line["loss"] for line in unfinished.lines(HISTORY)] == pytest.approx(losses, abs=1e-2)
     before = unfinished.embedding()[1]
+    (unfinished.path / "embeddings.parquet").unlink()
     resume(Run.open(unfinished.path), CPU)  # nothing is left to train
     assert np.abs(unfinished.embedding()[1] - before).max() < 0.05
 
@@ -112,6 +113,7 @@ def test_one_process_continues_without_a_new_search(unfinished, monkeypatch):
         return find(self, *arguments)
 
     monkeypatch.setattr(PositiveSearch, "find", watched)
+    monkeypatch.setattr(Run, "drop_checkpoint", lambda self: None)
     checkpoint = unfinished.checkpoint(CPU)
     resume(unfinished, CPU)
     assert checkpoint["method"]["_extra_state"]["pull"].shape == (62, 8)
@@ -121,7 +123,8 @@ def test_one_process_continues_without_a_new_search(unfinished, monkeypatch):
     assert set(checkpoint["method"]["_extra_state"]) == stored
 
 
-def test_several_processes_continue_what_one_began(spec, tmp_path):
+def test_several_processes_continue_what_one_began(spec, tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "drop_checkpoint", lambda self: None)
     one = fit(RunSpec(spec.source, settings=SETTINGS | {"steps": 20}), tmp_path / "one", CPU)
     (one.path / "model.json").unlink()
     text = (one.path / "config.toml").read_text()
@@ -156,6 +159,23 @@ def fit_and_die(spec, out):
     with joined_processes(CPU) as processes:
         fit(spec, out, processes, message=messages.append)
     return messages  # of the second start
+
+
+def write_beside(rank, n_processes, spec, out):
+    """All of them get the sentence of process 0."""
+    with pytest.raises(UserError, match="is being written by"):
+        fit(spec, out, Processes(rank, n_processes, CPU), force=True)
+    with pytest.raises(UserError, match="is being written by"):
+        resume(Run(out), Processes(rank, n_processes, CPU))
+
+
+def test_all_processes_of_a_training_are_one_writer(complete, spec, tmp_path):
+    """``complete`` was written by two processes under one lock; here another command has it."""
+    before = {file.name: file.read_bytes() for file in complete.path.iterdir()}
+    with complete.writing():
+        run_processes(2, write_beside, spec, complete.path)
+    assert {file.name: file.read_bytes() for file in complete.path.iterdir()} == before
+    assert [file.name for file in complete.path.parent.iterdir()] == ["complete"]
 
 
 def test_after_a_killed_process_torchrun_restarts_and_training_continues(complete, spec, tmp_path):

@@ -25,11 +25,13 @@ from afgrl.runs.added import (
     save_addition,
 )
 from afgrl.runs.folder import Run
+from afgrl.runs.lock import writes_run
 from afgrl.runs.spec import short_name
 
 N_VOTES = 10  # nodes of the training graph that choose the cluster of an added node
 
 
+@writes_run
 def add_nodes(
     run: Run,
     source: str,
@@ -63,6 +65,7 @@ def add_nodes(
     return addition
 
 
+@writes_run
 def remove_nodes(run: Run, name: str) -> None:
     """Forget an addition."""
     remove_addition(run, name)

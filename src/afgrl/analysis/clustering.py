@@ -22,6 +22,7 @@ from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.storage import tables_in_files, unit_table
 from afgrl.runs.folder import Run
+from afgrl.runs.lock import writes_run
 
 BY_MODULARITY, BY_USER = "modularity on the nearest-neighbor graph", "user"  # what chose the number of clusters
 N_DIRECTIONS = 64  # of the readout, from which the number of clusters is chosen
@@ -37,6 +38,7 @@ class Clustering:
     tried: tuple[tuple[int, float], ...] = ()  # each k that was tried, with its modularity
 
 
+@writes_run
 def cluster_run(
     run: Run, k: int | None = None, *, seed: int = 0, plain: bool = False, data_dir: str | None = None
 ) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from afgrl.ops.knn import Neighbors
 from afgrl.ops.knn.blocks import nearest_in_blocks
 from afgrl.runs.files import replace_file, write_json
 from afgrl.runs.folder import Run
+from afgrl.runs.lock import writes_run
 from afgrl.runs.readers import check, read_json, reading
 
 # HNSW answers fastest, but adding a row takes longer the more rows there are: 38 s for 120,000 rows of width 256 on one
@@ -104,6 +105,7 @@ def _read_description(run: Run) -> IndexDescription:
         return description
 
 
+@writes_run
 def build_index(run: Run) -> Index:
     """Index the vectors of a run, measure the recall, and save both in the run. One group of vectors is in memory at a
     time, besides the index."""

@@ -19,6 +19,7 @@ from afgrl.errors import UserError, unknown
 from afgrl.ops.knn import nearest_neighbors
 from afgrl.runs.added import additions, all_vectors
 from afgrl.runs.folder import Run
+from afgrl.runs.lock import writing_if_free
 
 LANDMARKS = 5_000  # t-SNE of more rows takes minutes on two cores
 N_PRINCIPAL = 50  # principal components for t-SNE: the result is as good as with all, and several times faster
@@ -47,7 +48,9 @@ def _project_trained(run: Run, name: str, vectors: np.ndarray, message: Callable
     if stored is not None and stored.shape == (len(vectors), 2):
         return stored
     points = project_vectors(vectors, name, message)
-    run.save_projection(name, points)
+    with writing_if_free(run.path) as nobody_else:
+        if nobody_else and run.has_vectors(vectors):
+            run.save_projection(name, points)
     return points
 
 

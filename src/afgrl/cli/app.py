@@ -132,9 +132,9 @@ def check_folder(file: Path) -> None:
         raise UserError(f"The folder {str(file.parent)!r} for {file.name!r} does not exist.")
 
 
-def check_new_file(file: Path, force: bool) -> None:
+def check_new_file(file: Path, force: bool, option: str = "--out") -> None:
     if file.exists() and not force:
-        raise UserError(f"The file {str(file)!r} exists; use --force to replace it, or another --out.")
+        raise UserError(f"The file {str(file)!r} exists; use --force to replace it, or another {option}.")
 
 
 def progress_display(quiet: bool) -> Any:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from afgrl.cli.app import (
     check_folder,
+    check_new_file,
     command,
     device_of,
     find_source,
@@ -96,6 +97,7 @@ def compare(
 
     say = silent if quiet or as_json else message
     if page:
+        check_new_file(page, force, "--page")
         check_folder(page)
     if methods is None:
         runs = [opened(Path(path)) for path in paths]

@@ -111,7 +111,7 @@ def _train(job: Any, out: Path | None, device: str, data_dir: str | None, *, for
         # A machine that was replaced may have been given --resume.
         job, force = processes.from_first(lambda: (job, force))
         if not isinstance(job, RunSpec):
-            return resume(job, processes, data_dir=data_dir, display=display)
+            return resume(job, processes, data_dir=data_dir, display=display, message=say)
         return fit(job, out, processes, force=force, display=display, message=say)
 
 

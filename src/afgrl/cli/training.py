@@ -158,7 +158,8 @@ def _after_report() -> str:
 def _resume(run: Any, device: str, data_dir: str | None, quiet: bool) -> Any:
     from afgrl.experiment.training import resume
 
-    return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet))
+    say = silent if quiet else message
+    return resume(run, device_of(device), data_dir=data_dir, display=progress_display(quiet), message=say)
 
 
 def _resumable_run(context: typer.Context, source: str, out: Path | None) -> Any:
@@ -204,12 +205,15 @@ def embed(
     file = out or run.embedding_file(short_name(graph) if graph else None, form)
     check_new_file(file, force or not (out or graph))
     check_folder(file)
-    if graph:
-        new = embed_new_nodes(run, graph, device_of(device), data_dir=data_dir, alone=alone, message=message)
-        ids, rows = new.ids, new.vectors
-    else:
-        ids, rows = run.embedding()
-    changed = embeddings.write_vectors(file, ids, rows, form)
+    with run.writing_file(file):
+        if graph:
+            new = embed_new_nodes(run, graph, device_of(device), data_dir=data_dir, alone=alone, message=message)
+            ids, rows = new.ids, new.vectors
+        else:
+            ids, rows = run.embedding()
+        if not out:
+            run.note_file(file)
+        changed = embeddings.write_vectors(file, ids, rows, form)
     if as_json:
         print(json.dumps({"file": str(file), "nodes": len(rows), "width": rows.shape[1], "ids_changed": changed}))
         return

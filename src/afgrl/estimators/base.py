@@ -203,22 +203,25 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a run folder, which ``load`` and all commands of the command line read."""
         check_is_fitted(self, "method_")
-        existing = Run(Path(path))
-        existing.clean()
-        unfinished = existing.is_unfinished_save()  # nobody can resume it, so it may be replaced
-        if not (force or unfinished) and Path(path).is_dir() and any(Path(path).iterdir()):
-            raise UserError(f"The folder {str(path)!r} is not empty; force=True replaces a run.")
-        run = Run.create(Path(path), force=force or unfinished)
-        with run.replacing(resumable=False):
-            run.save_spec(RunSpec("", self.method, settings=self.method_.settings.model_dump()))
-            run.save_environment(self.method_.device)
-            run.save_dataset(self._dataset)
-            for record in self.history_:
-                run.append(HISTORY, record)
-            run.save_embedding(self.node_ids_, self.embedding_)
-            epochs = self.history_[-1]["epoch"] if self.history_ else 0
-            description = describe_model(self.method_, weighted=self.weighted_, epochs=epochs, seconds=self._seconds)
-            run.save_model(self.method_.state_dict(), description)
+        with Run(Path(path)).writing():
+            existing = Run(Path(path))
+            existing.clean()
+            unfinished = existing.is_unfinished_save()  # nobody can resume it, so it may be replaced
+            if not (force or unfinished) and Path(path).is_dir() and any(Path(path).iterdir()):
+                raise UserError(f"The folder {str(path)!r} is not empty; force=True replaces a run.")
+            run = Run.create(Path(path), force=force or unfinished)
+            with run.replacing(resumable=False):
+                run.save_spec(RunSpec("", self.method, settings=self.method_.settings.model_dump()))
+                run.save_environment(self.method_.device)
+                run.save_dataset(self._dataset)
+                for record in self.history_:
+                    run.append(HISTORY, record)
+                run.save_embedding(self.node_ids_, self.embedding_)
+                epochs = self.history_[-1]["epoch"] if self.history_ else 0
+                description = describe_model(
+                    self.method_, weighted=self.weighted_, epochs=epochs, seconds=self._seconds
+                )
+                run.save_model(self.method_.state_dict(), description)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto") -> Self:

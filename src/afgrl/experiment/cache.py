@@ -89,7 +89,8 @@ class RunCache:
         """The same, measured now; it is kept with the run."""
         dataset = loaded(spec.source, spec.data_dir, spec.splits, spec.directed)[0]
         accuracy = new_node_accuracy(spec, dataset, device)
-        write_json(self.path(spec) / NEW_NODES, {"accuracy": accuracy})
+        with Run(self.path(spec)).writing():
+            write_json(self.path(spec) / NEW_NODES, {"accuracy": accuracy})
         _empty_gpu_cache(device)
         return accuracy
 
@@ -97,14 +98,15 @@ class RunCache:
         """Run a spec, or continue its interrupted run, and evaluate it; weights and vectors are not kept."""
         path = self.path(spec)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if (path / "config.toml").is_file() and not Run(path).is_complete:
-            run = resume(Run.open(path), device)
-        else:
-            run = fit(spec, path, device, force=path.exists(), with_features=False)
-        evaluate_run(run, device, baselines=False)
-        run.drop_large_files(keep_embedding=keep_embedding)
-        _empty_gpu_cache(device)
-        return record_of(run)
+        with Run(path).writing():
+            if (path / "config.toml").is_file() and not Run(path).is_complete:
+                run = resume(Run.open(path), device)
+            else:
+                run = fit(spec, path, device, force=path.exists(), with_features=False)
+            evaluate_run(run, device, baselines=False)
+            run.drop_large_files(keep_embedding=keep_embedding)
+            _empty_gpu_cache(device)
+            return record_of(run)
 
 
 def _empty_gpu_cache(device: torch.device) -> None:

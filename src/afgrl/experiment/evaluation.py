@@ -33,11 +33,13 @@ from afgrl.experiment.untrained import readable_features, untrained_embeddings
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.storage import tables_in_files
 from afgrl.runs.folder import EVALUATIONS, FORMAT, Run
+from afgrl.runs.lock import writes_run
 
 TRAINED = "trained"  # the vectors of the run, beside the names of baselines
 Json = dict[str, Any]
 
 
+@writes_run
 def evaluate_run(
     run: Run, device: torch.device, *, data_dir: str | None = None, baselines: bool = True,
     message: Callable[[str], None] = lambda sentence: None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from afgrl.config import Settings, resolve
 from afgrl.methods import Method, Size, method_class
@@ -30,10 +31,15 @@ def load_method(run: Run, device: torch.device) -> Method:
         settings = resolve(cls.settings_class, description["settings"])
         size = Size(description["n_nodes"], description["n_features"])
         method = cls(settings, size, torch.Generator())
+    load_parameters(run, method, tensors)
+    return method.to(device).eval()
+
+
+def load_parameters(run: Run, method: Method, tensors: dict[str, Tensor]) -> None:
+    """Those of the model of a run."""
     with run.reading("model.safetensors"):
         extra = {"_extra_state": method.get_extra_state()} if "_extra_state" in method.state_dict() else {}
         method.load_state_dict({**tensors, **extra})
-    return method.to(device).eval()
 
 
 def complete_settings(run: Run) -> Settings:

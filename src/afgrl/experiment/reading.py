@@ -7,9 +7,11 @@ the dataset in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import torch
 
 from afgrl import methods
 from afgrl.config import Settings
@@ -17,10 +19,14 @@ from afgrl.cost.disk import check_reading
 from afgrl.cost.forecast import check_disk, memory_warning
 from afgrl.data import Dataset
 from afgrl.errors import UserError
+from afgrl.experiment.model import load_method
 from afgrl.runs.folder import Run
+from afgrl.runs.lock import writing
 from afgrl.runs.shared_graph import features_are_mapped
 from afgrl.runs.spec import RunSpec
 from afgrl.train.distributed import Processes
+
+LOST_MACHINE = 120.0  # seconds; network file systems keep the locks of a lost machine for up to 90
 
 
 class Begun(NamedTuple):
@@ -33,10 +39,10 @@ class Begun(NamedTuple):
 
 
 def begin_run(
-    spec: RunSpec, out: Path | None, processes: Processes, *, force: bool, with_features: bool,
+    spec: RunSpec, out: Path | None, processes: Processes, held: ExitStack, *, force: bool, with_features: bool,
     message: Callable[[str], Any],
 ) -> Begun:  # fmt: skip
-    """Called by process 0: read the source and copy it into a new run folder."""
+    """Called by process 0: read the source and copy it into a new run folder, which ``held`` keeps for this process."""
     check_reading(spec.source, spec.read)
     if out:  # before a large source is read
         force = force or is_own(out, processes)  # all of them ended before its dataset was complete
@@ -57,6 +63,7 @@ def begin_run(
     written = processes.distributed and not features_are_mapped(spec)
     check_disk(settings, dataset, out or Path("runs"), all_features=written)
     run = Run.create(out, force=force) if out else Run.create_unused(Path("runs"), spec.run_name)
+    held.enter_context(run.writing())
     with run.replacing():
         run.save_spec(spec)
         if processes.agents:  # before the rest, so that restarted processes recognize what is in the folder
@@ -92,6 +99,12 @@ def check_processes(spec: RunSpec, settings: Settings, processes: Processes) -> 
         raise UserError("Evaluation during training runs in one process; leave out --evaluate-every.")
 
 
+def hold(held: ExitStack, path: Path, processes: Processes) -> None:
+    """Called by process 0: nobody else writes the run until ``held`` is closed. The lock of a process 0 on another
+    machine, which was lost, may stay for a while on a file system that they share."""
+    held.enter_context(writing(path, patience=LOST_MACHINE if is_own(path, processes) else None))
+
+
 def is_own(out: Path, processes: Processes) -> bool:
     """Whether the torchrun that started these processes began the run in the folder, before it restarted them."""
     if not processes.agents:
@@ -105,6 +118,23 @@ def is_own(out: Path, processes: Processes) -> bool:
 def has_begun(out: Path, processes: Processes) -> bool:
     """Called by process 0: whether there is a run to continue after a restart."""
     return is_own(out, processes) and bool(Run(out).data())
+
+
+def is_finished(run: Run) -> bool:
+    """Called by process 0: whether training is complete, and what it wrote can be read. A model that cannot be read is
+    removed, so that training begins again."""
+    if not run.is_complete:
+        return False
+    try:
+        load_method(run, torch.device("cpu"))
+    except UserError:
+        run.drop_model()
+        return False
+    try:
+        run.environment(), run.predictions()
+        return sum(len(group) for group in run.embedding_groups()) == len(run.embedding_ids())
+    except UserError:
+        return False
 
 
 @contextmanager

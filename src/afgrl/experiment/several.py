@@ -47,7 +47,7 @@ def _fitted(
         message(f"Using the run {path}.")
         return run
     message(f"Continuing {spec.method} in {path}.")
-    return resume(run, device, data_dir=spec.data_dir, display=display)
+    return resume(run, device, data_dir=spec.data_dir, display=display, message=message)
 
 
 def _check_same(spec: RunSpec, run: Run) -> None:

@@ -7,7 +7,7 @@ device; it also evaluates during training, and trains methods that need labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from afgrl.cost.forecast import table_folder
 from afgrl.data import Dataset
 from afgrl.data.splits import TRAIN, VALIDATION
 from afgrl.errors import DISK_IS_FULL, Interrupted, disk_problem
-from afgrl.experiment.model import complete_settings, describe_model
+from afgrl.experiment.model import complete_settings, describe_model, load_parameters
 from afgrl.experiment.periodic import PeriodicEvaluation
-from afgrl.experiment.reading import begin_run, check_processes, has_begun, replacing, stored_dataset
+from afgrl.experiment.reading import begin_run, check_processes, has_begun, hold, is_finished, replacing, stored_dataset
 from afgrl.methods import Method
 from afgrl.ops.collectives import Shards
 from afgrl.ops.storage import tables_in_files
@@ -55,28 +55,39 @@ def fit(
     ``with_features=False`` leaves the features in the source. ``message`` receives the ingest report and warnings.
     """
     processes = Processes.of(device)
-    if out and processes.from_first(lambda: has_begun(out, processes)):
-        start = "continues from the last checkpoint" if Run(out).has_checkpoint else "begins again"
-        message(f"A process has ended, so all were started again; training {start}.")
-        return resume(Run(out), processes, display=display)
-    begin = lambda: begin_run(  # noqa: E731
-        spec, out, processes, force=force, with_features=with_features, message=message
-    )
-    begun = processes.from_first(begin)
-    with replacing(begun.run, processes):
-        return train_run(begun.run, begun.spec, begun.dataset, begun.settings, processes, display)
+    with ExitStack() as held:  # by process 0, until all of them have finished
+        if out:
+            processes.from_first(lambda: hold(held, out, processes))
+        if out and processes.from_first(lambda: has_begun(out, processes)):
+            if not Run(out).is_complete:
+                start = "continues from the last checkpoint" if Run(out).has_checkpoint else "begins again"
+                message(f"A process has ended, so all were started again; training {start}.")
+            return resume(Run(out), processes, display=display, message=message)
+        begin = lambda: begin_run(  # noqa: E731
+            spec, out, processes, held, force=force, with_features=with_features, message=message
+        )
+        begun = processes.from_first(begin)
+        with replacing(begun.run, processes):
+            return train_run(begun.run, begun.spec, begun.dataset, begun.settings, processes, display)
 
 
 def resume(
-    run: Run, device: torch.device | Processes, *, data_dir: str | None = None, display: Display | None = None
-) -> Run:
+    run: Run, device: torch.device | Processes, *, data_dir: str | None = None, display: Display | None = None,
+    message: Callable[[str], Any] = lambda sentence: None,
+) -> Run:  # fmt: skip
     """Continue an interrupted run from its last checkpoint, with its own settings and its own copy of the data. Any
-    number of processes may have saved the checkpoint."""
+    number of processes may have saved the checkpoint. Of a finished run, vectors that are damaged are computed again
+    from the model, and a damaged model is trained again from the beginning."""
     processes = Processes.of(device)
-    spec, settings = run.spec(), complete_settings(run)
-    check_processes(spec, settings, processes)
-    dataset = processes.from_first(lambda: stored_dataset(run, processes, data_dir))
-    return train_run(run, spec, dataset, settings, processes, display)
+    with ExitStack() as held:
+        processes.from_first(lambda: hold(held, run.path, processes))
+        if processes.from_first(lambda: is_finished(run)):
+            message(f"The run {str(run.path)!r} is finished, so nothing was trained; --force trains it again.")
+            return run
+        spec, settings = run.spec(), complete_settings(run)
+        check_processes(spec, settings, processes)
+        dataset = processes.from_first(lambda: stored_dataset(run, processes, data_dir))
+        return train_run(run, spec, dataset, settings, processes, display)
 
 
 def train_run(
@@ -115,6 +126,11 @@ def _restore(run: Run, state: TrainState, processes: Processes, shards: Shards) 
     if checkpoint := run.checkpoint(processes.device, shards):
         with run.reading("checkpoint.pt"):
             state.restore(checkpoint)
+    elif run.is_complete:  # only its vectors have to be computed again
+        tensors, description = run.model()
+        load_parameters(run, state.method, tensors)
+        state.step = state.last = description["epochs"]
+        state.seconds = description["seconds"]
     processes.wait()
     if processes.writes:
         run.drop_lines_after(state.step)

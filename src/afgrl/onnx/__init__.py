@@ -35,7 +35,7 @@ def export_encoder(model: Model, file: str | Path) -> dict[str, str]:
         import onnxscript  # noqa: F401
     except ImportError:
         raise UserError("The ONNX export needs onnx and onnxscript: pip install 'afgrl[onnx]'.") from None
-    with as_runs([model]) as (run,):
+    with as_runs([model]) as (run,), run.writing_file(Path(file)):
         return _export_run(run, Path(file))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,12 @@ def write_page(
     if out.is_dir() or not out.parent.is_dir():
         raise UserError(f"Cannot write the report to {str(out)!r}; name a file in an existing folder.")
     names = display_names(runs)
-    payloads = [run_payload(run, name, projection, message) for run, name in zip(runs, names, strict=True)]
-    text = standalone_page(safe_json({"live": False, "runs": payloads, "best": best_run(runs, names)}))
-    replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
+    with ExitStack() as held:
+        for run in runs:
+            held.enter_context(run.writing_file(out))
+        payloads = [run_payload(run, name, projection, message) for run, name in zip(runs, names, strict=True)]
+        text = standalone_page(safe_json({"live": False, "runs": payloads, "best": best_run(runs, names)}))
+        replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
 

@@ -4,9 +4,10 @@ train/sharded_checkpoint.py."""
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
-from afgrl.data.leftovers import remove
+from afgrl.data.leftovers import is_folder, remove
 
 NAME, PATTERN = "checkpoint-{}", re.compile(r"checkpoint-(\d+)")
 LAST_FILE = ".metadata"  # PyTorch writes it when all others are complete
@@ -26,10 +27,23 @@ def checkpoint_folders(run: Path) -> list[Path]:
     return [folder for folder in run.iterdir() if PATTERN.fullmatch(folder.name)] if run.is_dir() else []
 
 
+def own_files(folder: Path) -> list[Path]:
+    """What PyTorch writes into a checkpoint; other programs have folders of such names too."""
+    return [file for file in folder.iterdir() if file.name.startswith(LAST_FILE) or file.suffix == ".distcp"]
+
+
+def drop_folder(folder: Path) -> None:
+    if is_folder(folder):
+        for file in sorted(own_files(folder), key=lambda file: file.name != LAST_FILE):
+            remove(file)
+        with suppress(OSError):  # it has files of the user
+            folder.rmdir()
+
+
 def drop_folders(run: Path, *, keep: Path | None = None) -> None:
     for folder in checkpoint_folders(run):
         if folder != keep:
-            remove(folder)
+            drop_folder(folder)
 
 
 def _step(folder: Path) -> int:

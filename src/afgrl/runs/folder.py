@@ -12,6 +12,8 @@ from afgrl.data.leftovers import remove_leftovers
 from afgrl.errors import Interrupted, UserError
 from afgrl.runs import replace
 from afgrl.runs.files import StorageError
+from afgrl.runs.lock import writing_if_free
+from afgrl.runs.own_files import is_own_name, own_entries
 from afgrl.runs.parts.dataset import DatasetFiles
 from afgrl.runs.parts.results import ResultFiles
 from afgrl.runs.parts.specification import FORMAT
@@ -20,18 +22,6 @@ from afgrl.runs.readers import check, reading
 from afgrl.runs.recognition import CONFIG, is_run_folder
 
 __all__ = ["EVALUATIONS", "FORMAT", "HISTORY", "NOT_FINISHED", "Run"]
-
-# Everything afgrl writes into a run folder, and may therefore remove from it.
-OWN_FILES = (
-    "config.toml", "environment.json", "history.jsonl", "evaluations.jsonl", "graph.safetensors", "nodes.parquet",
-    "features.safetensors",
-    "splits.npz", "data.json", "preprocessing.json", "checkpoint.pt", "model.safetensors", "model.json", "scores.json",
-    "predictions.npz", "quality.json", "clusters.parquet", "clusters.json", "projection-*.npy", "index.faiss",
-    "index.json", "added-*.parquet", "model.onnx", "report.html", "comparison.html",
-    "trace.jsonl", "map-*.npy",  # of format 1
-    *(f"embeddings{new}.{form}" for new in ("", "-*") for form in ("parquet", "csv", "npy", "npy.ids.txt", "npz")),
-)  # fmt: skip
-OWN_FOLDERS = ("embeddings.lance", "embeddings-*.lance", "checkpoint-*", "quality")
 
 
 @dataclass(frozen=True)
@@ -46,7 +36,7 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
         write are kept, and a folder that is not a run is never touched."""
         run = cls(path)
         if cls.check_unused(path, force=force):
-            replace.set_aside(path, run._own_files, complete=run.is_complete)
+            replace.set_aside(path, run._own_entries, complete=run.is_complete)
         replace.make_folder(path)
         return run
 
@@ -92,12 +82,18 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
         return next(cls(parent / candidate) for candidate in candidates if replace.claim_folder(parent / candidate))
 
     def clean(self) -> None:
-        """Remove what a killed process left: an unfinished replacement, a replaced run, temporary files."""
-        if self._is_run():
-            replace.put_back(self.path, self._own_files)
-            if self.is_complete:
-                replace.drop_previous(self.path)
-            remove_leftovers(self.path, _is_own)
+        """Remove what a killed process left: an unfinished replacement, a replaced run, temporary files, the checkpoint
+        of a complete run."""
+        unneeded = self.is_complete and self.has_checkpoint
+        if not (self._is_run() and (unneeded or replace.has_leftovers(self.path))):
+            return
+        with writing_if_free(self.path) as nobody_else:
+            if nobody_else:
+                replace.put_back(self.path, self._own_entries)
+                if self.is_complete:
+                    self.drop_checkpoint()
+                    replace.drop_previous(self.path)
+                remove_leftovers(self.path, is_own_name)
 
     def is_unfinished_save(self) -> bool:
         """Whether this is what is left of saving a model from Python when the process ended before it was complete."""
@@ -109,7 +105,7 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
             return False
 
     def _is_run(self) -> bool:
-        return is_run_folder(self.path, _is_own)
+        return is_run_folder(self.path, is_own_name)
 
     @contextmanager
     def replacing(self, *, resumable: bool = True) -> Iterator[None]:
@@ -120,13 +116,8 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
         except BaseException as error:
             stays = resumable and isinstance(error, (Interrupted, KeyboardInterrupt, StorageError))
             if not (stays and replace.has_begun(self.path)):
-                replace.restore_previous(self.path, self._own_files)
+                replace.restore_previous(self.path, self._own_entries)
             raise
 
-    def _own_files(self) -> list[Path]:
-        """What afgrl wrote; config.toml last, so that a partly moved folder is still recognized as a run."""
-        return replace.matching_files(self.path, OWN_FILES, OWN_FOLDERS, last=CONFIG)
-
-
-def _is_own(name: str) -> bool:
-    return replace.matches(name, (*OWN_FILES, *OWN_FOLDERS))
+    def _own_entries(self) -> list[Path]:
+        return own_entries(self.path)

@@ -16,14 +16,28 @@ def pasteable(*words: object) -> str:
     return f"{_program()} {shlex.join(str(word) for word in words)}"
 
 
+def running_command() -> str:
+    """What runs now, for others: the command, or the Python program that uses this library."""
+    name = Path(sys.argv[0]).name
+    if name in NAMES or _is_module():
+        return f"`{shlex.join(['afgrl', *sys.argv[1:]])}`"
+    return f"the Python program {name!r}" if name not in ("", "-c") else "a Python program"
+
+
 def _program() -> str:
     """``afgrl`` if the search path finds the program that runs, else its path, or ``python -m afgrl``."""
     called = Path(sys.argv[0])
     if called.name in NAMES and called.is_file():
         return _shortest(called)
-    if called.name == "__main__.py" and called.parent.name == "afgrl":
+    if _is_module():
         return f"{_shortest(Path(sys.executable))} -m afgrl"
     return "afgrl"  # called from Python
+
+
+def _is_module() -> bool:
+    """Whether this is ``python -m afgrl``."""
+    called = Path(sys.argv[0])
+    return called.name == "__main__.py" and called.parent.name == "afgrl"
 
 
 def _shortest(file: Path) -> str:

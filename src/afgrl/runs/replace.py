@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from afgrl.data.leftovers import is_folder, is_running, remove, unfinished
@@ -47,17 +46,6 @@ def _cannot_create(path: Path, error: OSError) -> UserError:
     return UserError(f"The run folder {str(path)!r} cannot be created: {error.strerror}.")
 
 
-def matching_files(path: Path, files: Iterable[str], folders: Iterable[str], *, last: str) -> list[Path]:
-    """The entries of a folder that match one of these patterns, or are unfinished writes of them (``replace_file``)."""
-    found = [file for file in path.iterdir() if matches(file.name, folders if is_folder(file) else files)]
-    return sorted(found, key=lambda file: file.name == last)
-
-
-def matches(name: str, patterns: Iterable[str]) -> bool:
-    temporary = unfinished(name)
-    return any(fnmatchcase(temporary[0] if temporary else name, pattern) for pattern in patterns)
-
-
 def set_aside(path: Path, own: OwnFiles, *, complete: bool) -> None:
     """Move the files of a run away to make room for a new one. An incomplete run is deleted instead if the files of a
     complete one are already set aside."""
@@ -71,7 +59,9 @@ def set_aside(path: Path, own: OwnFiles, *, complete: bool) -> None:
         moving = _folder(path, MOVING)
         moving.mkdir()
         for file in own():
-            file.rename(moving / file.name)
+            moved = moving / file.relative_to(path)
+            moved.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(moved)
         moving.rename(aside)
     except OSError as error:
         put_back(path, own)
@@ -105,9 +95,12 @@ def put_back(path: Path, own: OwnFiles) -> None:
         if kind == ASIDE:
             _remove(own())  # of the new run
         folder.rename(moving)
-        for file in moving.iterdir():
-            file.rename(path / file.name)
-        moving.rmdir()
+        _merge(moving, path)
+
+
+def has_leftovers(path: Path) -> bool:
+    """Whether there is something that a killed process may have left, or that a living one is about to rename."""
+    return any(file.name == PREVIOUS or unfinished(file.name) for file in path.iterdir())
 
 
 def holds_old_run(path: Path) -> Iterator[Path]:
@@ -129,6 +122,16 @@ def _unfinished_replacements(path: Path) -> list[tuple[str, Path]]:
         for name, file in found
         if name and name[0] in (MOVING, ASIDE) and (name[1] == os.getpid() or not is_running(name[1]))
     ]
+
+
+def _merge(folder: Path, other: Path) -> None:
+    """Move what is in a folder into another one, which may have some of its folders: with what the user put there."""
+    for file in folder.iterdir():
+        if is_folder(file) and is_folder(other / file.name):
+            _merge(file, other / file.name)
+        else:
+            file.rename(other / file.name)
+    folder.rmdir()
 
 
 def _folder(path: Path, kind: str) -> Path:

@@ -38,6 +38,7 @@ from afgrl.graph import Graph
 from afgrl.methods import method_class
 from afgrl.ops.storage import tables_in_files
 from afgrl.runs.folder import HISTORY, Run
+from afgrl.runs.lock import writes_run
 
 Json = dict[str, Any]
 Say = Callable[[str], Any]
@@ -81,6 +82,7 @@ class Assessment:
         yield from untrained_embeddings(self.run.spec(), data, self.device, message, skip=skip)
 
 
+@writes_run
 def assess_run(
     run: Run, device: torch.device, *, quick: bool = False, data_dir: str | None = None,
     display: Display | None = None, message: Say = lambda sentence: None,

@@ -68,6 +68,7 @@ def trained_vectors(
     if not _is_usable(part):
         message(f"Training {training.what}.")
         part.path.mkdir(parents=True, exist_ok=True)
+        part.drop_model()
         # Without periodic evaluations: nobody reads them, and they would use labels.
         part_spec = replace(spec, settings=settings.model_dump(), evaluation=type(spec.evaluation)())
         part.save_spec(part_spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from afgrl.amounts import counted
 from afgrl.errors import UserError
 from afgrl.runs import dataset_files
 from afgrl.runs.files import replace_file
+from afgrl.runs.lock import writing
 from afgrl.runs.readers import check, n_rows, reading
 
 
@@ -22,6 +23,15 @@ class RunFiles:
     def reading(self, name: str) -> AbstractContextManager[None]:
         """Around the use of what a file contains: what is wrong with it becomes one sentence about this file."""
         return reading(self.path / name)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Around everything that writes the run: nobody else does meanwhile."""
+        return writing(self.path)
+
+    def writing_file(self, file: Path) -> AbstractContextManager[None]:
+        """The same around what writes a file of the user's choice, if it is in the run."""
+        inside = file.parent.resolve() == self.path.resolve()
+        return self.writing() if inside else nullcontext()
 
     def _need(self, name: str, reason: str) -> None:
         if not (self.path / name).is_file():

@@ -19,7 +19,9 @@ from afgrl.runs.embeddings import (
     write_parquet,
     write_row_groups,
 )
-from afgrl.runs.files import save_npy, save_npz, write_json
+from afgrl.runs.files import replace_file, save_npy, save_npz, write_json
+from afgrl.runs.lock import writes_run
+from afgrl.runs.own_files import note
 from afgrl.runs.parts.files import RunFiles
 from afgrl.runs.parts.training import NOT_FINISHED
 from afgrl.runs.readers import check, n_rows
@@ -53,6 +55,17 @@ class ResultFiles(RunFiles):
         """The vectors alone, in groups of rows of which one is in memory at a time: [rows, d] each, read-only."""
         self._need("embeddings.parquet", NOT_FINISHED)
         return vector_groups(self.embedding_file(None, "parquet"))
+
+    def has_vectors(self, vectors: np.ndarray) -> bool:
+        """Whether these are its vectors now: since they were read, the run may have been replaced."""
+        if not self.embedding_file(None, "parquet").is_file() or self.embedding_shape != vectors.shape:
+            return False
+        end = 0
+        for group in self.embedding_groups():
+            begin, end = end, end + len(group)
+            if not np.array_equal(group, vectors[begin:end]):
+                return False
+        return True
 
     def embedding_rows(self, rows: np.ndarray) -> np.ndarray:
         """The vectors of some nodes, by their row numbers: [len(rows), d]."""
@@ -98,10 +111,17 @@ class ResultFiles(RunFiles):
             self._check_n(self.clusters_file.name, len(found[0]))
         return found
 
+    @writes_run
     def save_projection(self, name: str, points: np.ndarray) -> None:
         """The 2-D projection of that name, [n, 2]."""
         flat = np.ascontiguousarray(points, dtype=np.float32)
-        self._replace(f"projection-{name}.npy", lambda path: save_npy(path, flat))
+        file = self.path / f"projection-{name}.npy"
+        self.note_file(file)
+        replace_file(file, lambda path: save_npy(path, flat))
+
+    def note_file(self, file: Path) -> None:
+        """Before a file of the run is written whose name the user has chosen: it belongs to the run."""
+        note(self.path, file)
 
     def projection(self, name: str) -> np.ndarray | None:
         return results.read_projection(self.path / f"projection-{name}.npy")

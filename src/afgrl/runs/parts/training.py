@@ -8,7 +8,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from afgrl.data.leftovers import remove
 from afgrl.ops.collectives import Shards
 from afgrl.runs import checkpoints, logs, replace, shared_graph
 from afgrl.runs.files import save_torch, write_json
@@ -45,12 +44,16 @@ class TrainingFiles(RunFiles):
 
         folder = checkpoints.checkpoint_folder(self.path, state.step)
         if shards.rank == 0:
-            remove(folder)  # of processes that were killed while they wrote it
+            checkpoints.drop_folder(folder)  # of processes that were killed while they wrote it
         dist.barrier()
         save_shards(folder, state, shards)
         if shards.rank == 0:
             (self.path / "checkpoint.pt").unlink(missing_ok=True)
             checkpoints.drop_folders(self.path, keep=folder)
+
+    def drop_checkpoint(self) -> None:
+        (self.path / "checkpoint.pt").unlink(missing_ok=True)
+        checkpoints.drop_folders(self.path)
 
     @property
     def has_checkpoint(self) -> bool:
@@ -72,12 +75,17 @@ class TrainingFiles(RunFiles):
             return dict(checkpoint)
 
     def save_model(self, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
-        """Written last: a run with a model is complete."""
+        """Written last: a run with a model is complete, and needs no checkpoint any more."""
         plain = {name: value for name, value in tensors.items() if isinstance(value, Tensor)}
         write_tensors(self.path / "model.safetensors", plain)
         write_json(self.path / "model.json", description)
         (self.path / shared_graph.FEATURES).unlink(missing_ok=True)
+        self.drop_checkpoint()
         replace.drop_previous(self.path)
+
+    def drop_model(self) -> None:
+        """Because it is damaged: the run is then one whose training is not complete."""
+        (self.path / "model.json").unlink(missing_ok=True)
 
     @property
     def is_complete(self) -> bool:
@@ -96,8 +104,6 @@ class TrainingFiles(RunFiles):
         )  # fmt: skip
 
     def drop_large_files(self, *, keep_embedding: bool = False) -> None:
-        """Remove what can be computed again by repeating the run: checkpoint, weights, and the embedding."""
-        names = ["checkpoint.pt", "model.safetensors", *([] if keep_embedding else ["embeddings.parquet"])]
-        for name in names:
+        """Remove what can be computed again by repeating the run: the weights, and the embedding."""
+        for name in ["model.safetensors", *([] if keep_embedding else ["embeddings.parquet"])]:
             (self.path / name).unlink(missing_ok=True)
-        checkpoints.drop_folders(self.path)
