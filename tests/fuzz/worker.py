@@ -71,19 +71,30 @@ def _read(case: Case, folder: Path) -> tuple[str, str]:
 
 
 def _checked(source: Path) -> tuple[str, str]:
+    """What can be read can also be saved as a run: features without a value other than 0 could not."""
+    failure, sentence, out = _called("check", str(source), "--json")
+    if failure or sentence:
+        return failure, sentence
+    json.loads(out)
+    with tempfile.TemporaryDirectory() as name:
+        words = ("fit", str(source), "--method", "raw", "--out", f"{name}/run", "--device", "cpu", "--quiet")
+        return _called(*words)[:2]
+
+
+def _called(*words: str) -> tuple[str, str, str]:
+    """What is wrong, the sentence, and what was printed as the result."""
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            app(["check", str(source), "--json"], standalone_mode=False)
+            app(list(words), standalone_mode=False)
     except SystemExit as stop:
         sentence = err.getvalue().strip()
         if stop.code == 2:
-            return _not_one_sentence(sentence), sentence
-        return f"exit code {stop.code}", sentence
+            return _not_one_sentence(sentence), sentence, ""
+        return f"exit code {stop.code}", sentence, ""
     except BaseException:
-        return "traceback", traceback.format_exc()[-1500:]
-    json.loads(out.getvalue())
-    return "", ""
+        return "traceback", traceback.format_exc()[-1500:], ""
+    return "", "", out.getvalue()
 
 
 def _settings(folder: Path) -> tuple[str, str]:
