@@ -40,6 +40,17 @@ def test_a_damaged_file_of_a_run_is_named_in_one_sentence(record_property):
     assert len(found) == 20
 
 
+def test_threads_of_libraries_do_not_change_the_exit_code(record_property):
+    """A process that a library ends has the code 134."""
+    found = answers("exit_codes", *(("--repeats", "200") if EVERYTHING else ("--repeats", "4", "--load", "2")))
+    for answer in found:
+        record_property(answer["command"], json.dumps(answer))
+        print(answer)
+        assert answer["codes"].keys() == {str(answer["expected"])}
+        assert len(answer["errors"]) == 1  # the same sentence each time
+    assert len(found) == 3
+
+
 def test_a_fault_is_not_overlooked(tmp_path):
     """The layer itself: what it kills, fails, and counts."""
     code = (
