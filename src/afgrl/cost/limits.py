@@ -23,7 +23,8 @@ NARROWEST = 64
 def check_memory(
     method: type[Method], settings: Settings, graph: Graph, device: torch.device, *, may_use_files: bool = True
 ) -> Workload | None:
-    """Raise ``UserError`` if training certainly needs more memory than the machine, or its GPU, has in total.
+    """Raise ``UserError`` if training certainly needs more memory than the machine, or its GPU, has in total, without
+    what the program and the graph have already.
 
     Several processes on one machine, which ``may_use_files`` excludes, have all tables in memory together. Returns the
     workload from which AFGRL's memory was estimated; None for the other methods.
@@ -87,8 +88,8 @@ def _too_large(
     how: str, needed: float, most: int, device: torch.device, fitting: dict[str, int], advice: str = ""
 ) -> UserError:
     hint = f"; {', '.join(f'{name}={value}' for name, value in fitting.items())} would fit" if fitting else ""
-    size = f"{how} {needed / 2**30:,.0f} GiB" if math.isfinite(needed) else "more memory than can be addressed"
+    size = f"{how} {needed / 2**30:,.1f} GiB" if math.isfinite(needed) else "more memory than can be addressed"
     return UserError(
         f"Training needs {size} with these settings, and the {device.type} has "
-        f"{most / 2**30:,.0f} GiB{hint or '; use a smaller width'}{advice}."
+        f"{most / 2**30:,.1f} GiB{hint or '; use a smaller width'}{advice}."
     )
