@@ -28,6 +28,7 @@ from afgrl.graph import Graph
 from afgrl.methods import Method, method_class
 from afgrl.notebook import NodePlot, check_plotly
 from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.threads import warn_if_slow
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import History, Stopwatch
@@ -54,6 +55,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn from a graph: a Graph, a Dataset, a PyG ``Data``, a pair (adjacency, features), a pair (nodes, edges)
         of DataFrames, or a NetworkX graph. ``y`` exists for scikit-learn pipelines and is never read."""
+        warn_if_slow()
         dataset = as_dataset(graph)
         settings = resolve(method_class(self.method).settings_class, self._settings(), graph=dataset.graph)
         device = choose_device(self.device)
@@ -139,6 +141,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def evaluate(self, *, baselines: bool = True) -> dict[str, Any]:
         """The scores of `afgrl evaluate`, beside those of untrained baselines; needs a fit on a ``Dataset`` with
         labels."""
+        warn_if_slow()
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder) / "run")
             return evaluate_run(Run.open(Path(folder) / "run"), self.method_.device, baselines=baselines)
