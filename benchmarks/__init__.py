@@ -2,4 +2,6 @@
 
 from pathlib import Path
 
+import afgrl  # noqa: F401  (before PyTorch, since it sets how threads wait)
+
 RESULTS = Path(__file__).parent.parent / "results"

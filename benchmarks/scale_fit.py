@@ -13,27 +13,23 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from afgrl.cli.threads import configure_threads
+import numpy as np
+import torch
+from sklearn.metrics import normalized_mutual_info_score
+from torch import Tensor
+from torch.nn import functional as F
 
-configure_threads()  # as the command line does, before PyTorch is imported
-
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from sklearn.metrics import normalized_mutual_info_score  # noqa: E402
-from torch import Tensor  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
-
-from afgrl.data import Dataset  # noqa: E402
-from afgrl.data.spill import row_blocks  # noqa: E402
-from afgrl.experiment import reading, training  # noqa: E402
-from afgrl.graph import Graph  # noqa: E402
-from afgrl.methods.afgrl import AFGRLMethod  # noqa: E402
-from afgrl.methods.parts.positive_search import PositiveSearch  # noqa: E402
-from afgrl.ops.kmeans import run_kmeans  # noqa: E402
-from afgrl.runs.folder import HISTORY, Run  # noqa: E402
-from afgrl.runs.spec import RunSpec  # noqa: E402
-from afgrl.train.device import choose_device  # noqa: E402
-from benchmarks.stage_costs import StageCosts, host_memory  # noqa: E402
+from afgrl.data import Dataset
+from afgrl.data.spill import row_blocks
+from afgrl.experiment import reading, training
+from afgrl.graph import Graph
+from afgrl.methods.afgrl import AFGRLMethod
+from afgrl.methods.parts.positive_search import PositiveSearch
+from afgrl.ops.kmeans import run_kmeans
+from afgrl.runs.folder import HISTORY, Run
+from afgrl.runs.spec import RunSpec
+from afgrl.train.device import choose_device
+from benchmarks.stage_costs import StageCosts, host_memory
 
 RECALL = "recall"  # the stage that is not part of `afgrl fit`
 STAGES = (

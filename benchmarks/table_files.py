@@ -26,23 +26,19 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from afgrl.cli.threads import configure_threads
+import torch
 
-configure_threads()  # as the command line does, before PyTorch is imported
-
-import torch  # noqa: E402
-
-from afgrl.cost import storage  # noqa: E402
-from afgrl.cost.forecast import estimate_cost  # noqa: E402
-from afgrl.experiment import training  # noqa: E402
-from afgrl.reproduce.layout import Column, Table  # noqa: E402
-from afgrl.reproduce.layout import markdown as markdown_table  # noqa: E402
-from afgrl.runs.environment import current_environment  # noqa: E402
-from afgrl.runs.spec import RunSpec  # noqa: E402
-from benchmarks import RESULTS  # noqa: E402
-from benchmarks.scale import GIB, PLANTED, WRITE  # noqa: E402
-from benchmarks.scale_fit import STAGES, kept_dataset, summary  # noqa: E402
-from benchmarks.stage_costs import StageCosts  # noqa: E402
+from afgrl.cost import storage
+from afgrl.cost.forecast import estimate_cost
+from afgrl.experiment import training
+from afgrl.reproduce.layout import Column, Table
+from afgrl.reproduce.layout import markdown as markdown_table
+from afgrl.runs.environment import current_environment
+from afgrl.runs.spec import RunSpec
+from benchmarks import RESULTS
+from benchmarks.scale import GIB, PLANTED, WRITE
+from benchmarks.scale_fit import STAGES, kept_dataset, summary
+from benchmarks.stage_costs import StageCosts
 
 FILE = RESULTS / "table-files.json"
 SETTINGS = {"steps": 3, "refresh_every": 2}

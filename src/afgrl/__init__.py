@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from afgrl.ops import threads
+
 if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with the names below
     from afgrl.bench import measure_speed
     from afgrl.cost.forecast import estimate
@@ -44,6 +46,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from afgrl.reproduce.pipeline import reproduce_results
 
 __version__ = "0.1.0"
+
+threads.came_too_late = threads.configure_threads()
 
 # Public name → its module; imported at first use, so that `afgrl --help` does not load PyTorch.
 _PUBLIC = {

@@ -1,7 +1,6 @@
 """Memory and arithmetic are predicted before a training runs."""
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import torch
 from afgrl.config import recipe, resolve
 from afgrl.cost import machine
 from afgrl.cost.limits import narrower
-from afgrl.cost.machine import _free_of_container
 from afgrl.cost.memory import needed_memory, peak_memory
 from afgrl.cost.workload import Workload, arithmetic
 from afgrl.data.benchmarks import BENCHMARKS
@@ -116,7 +114,6 @@ def test_a_synthetic_graph_has_the_size_of_the_real_one(name):
 
 
 def test_where_nobody_can_be_asked_memory_is_no_hindrance(monkeypatch):
-    monkeypatch.setattr(machine, "_free_of_container", lambda: math.inf)
     monkeypatch.setattr(machine.Path, "read_text", lambda *args, **options: "")  # no /proc/meminfo
     monkeypatch.delattr(os, "sysconf")  # Windows
     assert machine.free_memory("cpu") == sys.maxsize
@@ -127,14 +124,3 @@ def test_only_what_is_wide_is_made_narrower(small_graph):
     load = Workload.of(small_graph, "cpu")
     free = needed_memory(config.model_copy(update={"predictor_width": 512}), load)
     assert narrower(config, load, free) == {"n_components": 64, "predictor_width": 512}
-
-
-def test_files_that_a_container_keeps_in_memory_count_as_free(tmp_path):
-    assert _free_of_container(tmp_path) == math.inf
-    (tmp_path / "memory.max").write_text("1000\n")
-    (tmp_path / "memory.current").write_text("900\n")
-    assert _free_of_container(tmp_path) == 100
-    (tmp_path / "memory.stat").write_text("anon 200\nfile 700\ninactive_file 600\nactive_file 100\n")
-    assert _free_of_container(tmp_path) == 700
-    (tmp_path / "memory.max").write_text("max\n")
-    assert _free_of_container(tmp_path) == math.inf

@@ -17,6 +17,7 @@ from afgrl.cost.workload import Workload
 from afgrl.data import Dataset
 from afgrl.methods import Size, available_methods, method_class
 from afgrl.methods.afgrl import AFGRLSettings
+from tests.control_groups import process_in_group
 
 CPU = torch.device("cpu")
 LABELS = {"n_classes": 2, "n_splits": 1}
@@ -96,12 +97,18 @@ def test_other_methods_are_refused_if_their_parameters_and_vectors_do_not_fit(me
         check_memory(cls, settings, small_graph, CPU)
 
 
-def test_the_total_is_that_of_the_machine_or_its_container(tmp_path, monkeypatch):
-    (tmp_path / "memory.max").write_text("1000\n")
-    assert machine._limit_of_container(tmp_path) == 1000
-    monkeypatch.setattr(machine, "_limit_of_container", lambda: 5000)
+def test_the_total_is_that_of_the_machine_or_the_smallest_limit_without_what_is_in_use(tmp_path, monkeypatch):
+    _, group = process_in_group(tmp_path, 2)
+    monkeypatch.setattr(machine, "control_groups", lambda controller: [group])
     monkeypatch.setattr(machine, "_of_machine", lambda *fields: 7000 if fields == ("MemTotal", "SwapTotal") else 0)
-    assert machine.total_memory("cpu") == 5000
+    monkeypatch.setattr(machine, "anonymous_memory", lambda: 300)
+    assert machine.total_memory("cpu") == 6700
+    (group / "memory.max").write_text("5000\n")
+    assert machine.total_memory("cpu") == 4700
+    monkeypatch.setattr(machine, "free_addresses", lambda: 4600)
+    assert machine.total_memory("cpu") == 4600
+    (group / "memory.max").write_text("200\n")
+    assert machine.total_memory("cpu") == 0
 
 
 def test_the_estimate_contains_the_program(small_graph, monkeypatch):

@@ -60,6 +60,17 @@ def test_two_commands_without_a_lock_are_not_overlooked():
     assert answer["problems"]
 
 
+def test_threads_of_libraries_do_not_change_the_exit_code(record_property):
+    """A process that a library ends has the code 134."""
+    found = answers("exit_codes", *(("--repeats", "200") if EVERYTHING else ("--repeats", "4", "--load", "2")))
+    for answer in found:
+        record_property(answer["command"], json.dumps(answer))
+        print(answer)
+        assert answer["codes"].keys() == {str(answer["expected"])}
+        assert len(answer["errors"]) == 1  # the same sentence each time
+    assert len(found) == 3
+
+
 def test_a_fault_is_not_overlooked(tmp_path):
     """The layer itself: what it kills, fails, and counts."""
     code = (

@@ -79,22 +79,36 @@ def _read(case: Case, folder: Path, options: Sequence[str] = (), n_edges: int | 
 
 
 def _checked(source: Path, options: Sequence[str] = (), n_edges: int | None = None) -> tuple[str, str]:
-    """``n_edges`` is how many must be read, if that is known."""
+    """What can be read can also be saved as a run: features without a value other than 0 could not. ``n_edges`` is how
+    many must be read, if that is known."""
+    with described() as datasets:
+        failure, sentence, out = _called("check", str(source), "--json", *options)
+    if failure or sentence:
+        return failure, sentence
+    found = json.loads(out)
+    if n_edges not in (None, found["edges"]):
+        return f"read {found['edges']} of {n_edges} edges", str(found["messages"])
+    if wrong := unsound(datasets):
+        return wrong, ""
+    with tempfile.TemporaryDirectory() as name:
+        words = ("fit", str(source), *options, "--method", "raw", "--out", f"{name}/run", "--device", "cpu", "--quiet")
+        return _called(*words)[:2]
+
+
+def _called(*words: str) -> tuple[str, str, str]:
+    """What is wrong, the sentence, and what was printed as the result."""
     out, err = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), described() as datasets:
-            app(["check", str(source), "--json", *options], standalone_mode=False)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            app(list(words), standalone_mode=False)
     except SystemExit as stop:
         sentence = err.getvalue().strip()
         if stop.code == 2:
-            return _not_one_sentence(sentence), sentence
-        return f"exit code {stop.code}", sentence
+            return _not_one_sentence(sentence), sentence, ""
+        return f"exit code {stop.code}", sentence, ""
     except BaseException:
-        return "traceback", traceback.format_exc()[-1500:]
-    found = json.loads(out.getvalue())
-    if n_edges not in (None, found["edges"]):
-        return f"read {found['edges']} of {n_edges} edges", str(found["messages"])
-    return unsound(datasets), ""
+        return "traceback", traceback.format_exc()[-1500:], ""
+    return "", "", out.getvalue()
 
 
 def _settings(folder: Path) -> tuple[str, str]:

@@ -5,8 +5,10 @@ A new method is tested without a change here. Every method has at least two case
 
 import io
 import json
+import tempfile
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +16,17 @@ import torch
 from torch import Tensor
 
 from afgrl.config import resolve
+from afgrl.data import load
+from afgrl.data.splits import TEST, TRAIN, VALIDATION, Splits
+from afgrl.experiment.training import train_run
 from afgrl.graph import Graph
+from afgrl.runs.folder import Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.loop import training_loop
 from tests.conftest import communities, weighted
 from tests.methods import test_capabilities  # noqa: F401  # its tests are a part of the contract
 from tests.methods.cases import CONTRACT, cases_of, contract
-from tests.methods.short_runs import small_labels, small_settings
+from tests.methods.short_runs import CPU, small_labels, small_settings
 
 IGNORE_EDGES = {"raw"}  # methods whose vectors do not depend on the edges
 
@@ -66,6 +72,47 @@ def test_the_smallest_graphs_are_valid(case):
         _, vectors = case.train(graph, epochs=3, **fewer)
         assert vectors.shape[0] == graph.n, name
         assert torch.isfinite(vectors).all(), name
+
+
+RING = [(i, (i + 1) % 9) for i in range(9)]
+WITHOUT_INFORMATION = {
+    "a constant column": (["7"] * 9, RING),
+    "numbers that are 0 in float32": ([f"{i}e-200" for i in range(9)], RING),
+    "one node": (["7"], [(0, 0)]),
+}
+
+
+@contract
+def test_a_run_of_tables_without_information_is_complete(case):
+    """Their features are sparse and have no entries."""
+    for name, (cells, edges) in WITHOUT_INFORMATION.items():
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder)
+            (source / "nodes.csv").write_text("id,size\n" + "".join(f"n{i},{cell}\n" for i, cell in enumerate(cells)))
+            (source / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
+            dataset = labeled(load(source))
+            run = trained(case, dataset, source / "run")
+            assert dataset.graph.density == run.dataset().graph.density == 0
+            assert np.isfinite(run.embedding()[1]).all(), name
+            assert all(torch.isfinite(value).all() for value in run.model()[0].values()), name
+
+
+def trained(case, dataset, folder):
+    """A run as `afgrl fit` leaves it."""
+    fewer = {"n_neighbors": 1} if dataset.graph.n == 1 else {}  # a value above the number of nodes is refused
+    settings = small_settings(case.method, dataset.graph, **case.settings | {"epochs": 2} | fewer)
+    run, spec = Run.create(folder), RunSpec(str(folder.parent), case.method, settings=settings.model_dump())
+    with run.replacing():
+        run.save_spec(spec)
+        run.save_dataset(dataset)
+        train_run(run, spec, dataset, settings, CPU)
+    return Run.open(folder)
+
+
+def labeled(dataset):
+    y, train, validation = small_labels(dataset.graph.n)
+    roles = np.where(train, TRAIN, np.where(validation, VALIDATION, TEST)).astype(np.uint8)
+    return replace(dataset, y=y.numpy(), splits=Splits("thirds", roles))
 
 
 @contract

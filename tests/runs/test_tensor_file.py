@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 
@@ -11,6 +12,8 @@ from afgrl.runs.tensor_file import TYPES, read_tensors, write_tensors
 def test_the_library_reads_every_type_and_shape(tmp_path):
     tensors = {f"{dtype} of {shape}".replace("torch.", ""): torch.arange(12).reshape(3, 4)[shape].to(dtype)
                for dtype in TYPES for shape in (..., 0, (0, 1), slice(0, 0))}  # fmt: skip
+    # Both have the stride 0, with which PyTorch refuses to show the bytes.
+    tensors |= {"none of NumPy": torch.from_numpy(np.zeros(0)), "one, repeated once": torch.ones(()).expand(1)}
     tensors["turned"] = torch.arange(6.0).reshape(2, 3).T
     write_tensors(tmp_path / "file", tensors, {"what": 'ä "quoted"'})
     for found in (load_file(tmp_path / "file"), read_tensors(tmp_path / "file")[0]):

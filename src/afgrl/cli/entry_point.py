@@ -11,7 +11,6 @@ import typer
 import afgrl
 from afgrl.cli import analysis, assessment, data, studies, training  # noqa: F401  (each registers its commands)
 from afgrl.cli.app import app
-from afgrl.cli.threads import configure_threads
 
 __all__ = ["app", "main"]
 
@@ -26,7 +25,6 @@ def _version(
 
 
 def main() -> None:
-    configure_threads()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for files whose encoding lacks our characters

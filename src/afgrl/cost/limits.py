@@ -24,7 +24,8 @@ NARROWEST = 64
 def check_memory(
     method: type[Method], settings: Settings, graph: Graph, device: torch.device, *, may_use_files: bool = True
 ) -> Workload | None:
-    """Raise ``UserError`` if training certainly needs more memory than the machine, or its GPU, has in total.
+    """Raise ``UserError`` if training certainly needs more memory than the machine, or its GPU, has in total, without
+    what the program and the graph have already.
 
     Several processes on one machine, which ``may_use_files`` excludes, have all tables in memory together. Returns the
     workload from which AFGRL's memory was estimated; None for the other methods.

@@ -8,7 +8,8 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +17,14 @@ from typing import Any
 
 import torch
 
+from afgrl.ops.cgroups import PROCESS, control_groups
 from afgrl.train.cuda_graph import matmul_precision
 
 WARM_UP_CALLS = 8  # they compile kernels and capture steps
 MAX_CALLS, MIN_CALLS = 200, 3
-CONTROL_GROUP = Path("/sys/fs/cgroup")
+# Files of a control group, of both versions.
+LIMIT, USED = ("memory.max", "memory.limit_in_bytes"), ("memory.current", "memory.usage_in_bytes")
+CACHED = ("inactive_file", "total_inactive_file")  # with the groups below; version 2 always counts these
 
 
 def matmul_rates(device: torch.device) -> dict[str, float]:
@@ -72,8 +76,7 @@ def free_memory(kind: str) -> int:
     """Free bytes."""
     if kind == "cuda":
         return torch.cuda.mem_get_info()[0]
-    free = min(_of_machine("MemAvailable"), _free_of_container())
-    return int(free) if math.isfinite(free) else sys.maxsize
+    return _smallest(_of_machine("MemAvailable"), free_of_groups(control_groups("memory")), free_addresses())
 
 
 def free_disk(folder: Path) -> int:
@@ -83,11 +86,39 @@ def free_disk(folder: Path) -> int:
 
 
 def total_memory(kind: str) -> int:
-    """Bytes that a process can have at most, used or free: RAM and swap, or the limit of a control group."""
+    """Bytes that this process can have at most besides those it has, if no other process had any: of RAM and swap, or
+    of the smallest limit. On a GPU, all of its memory."""
     if kind == "cuda":
         return torch.cuda.mem_get_info()[1]
-    most = min(_of_machine("MemTotal", "SwapTotal"), _limit_of_container())
-    return int(most) if math.isfinite(most) else sys.maxsize
+    most = min(_of_machine("MemTotal", "SwapTotal"), limit_of_groups(control_groups("memory")))
+    return _smallest(most - anonymous_memory(), free_addresses())
+
+
+def _smallest(*limits: float) -> int:
+    least = max(min(limits), 0)
+    return int(least) if math.isfinite(least) else sys.maxsize
+
+
+def anonymous_memory(process: Path = PROCESS) -> int:
+    """Bytes of this process that are in no file: the system cannot drop them. 0 where it cannot be asked."""
+    try:
+        lines = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        return int(lines["RssAnon"].split()[0]) << 10
+    except (OSError, KeyError, ValueError):
+        return 0
+
+
+def free_addresses(process: Path = PROCESS) -> float:
+    """Bytes that this process can still map (`ulimit -v`); infinite without a limit."""
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most == resource.RLIM_INFINITY:
+            return math.inf
+        return most - int((process / "statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):  # not Linux
+        return math.inf
 
 
 def _of_machine(*fields: str) -> float:
@@ -103,27 +134,36 @@ def _of_machine(*fields: str) -> float:
         return math.inf
 
 
-def _limit_of_container(group: Path = CONTROL_GROUP) -> float:
-    try:
-        limit = (group / "memory.max").read_text().strip()
-        return math.inf if limit == "max" else int(limit)
-    except (OSError, ValueError):
-        return math.inf
+def limit_of_groups(groups: Iterable[Path]) -> float:
+    """The smallest limit of control groups, in bytes; infinite without one."""
+    return min(map(_limit, groups), default=math.inf)
 
 
-def _free_of_container(group: Path = CONTROL_GROUP) -> float:
-    """Free bytes below the limit of a control group, if there is one."""
-    try:
-        limit, used = ((group / f"memory.{name}").read_text().strip() for name in ("max", "current"))
-        return math.inf if limit == "max" else int(limit) - int(used) + _cached_files(group)
-    except (OSError, ValueError):
-        return math.inf
+def free_of_groups(groups: Iterable[Path]) -> float:
+    """Bytes that are free below the limit of each of these groups. Page cache counts as used there, but is released on
+    demand."""
+    return min((_limit(group) - _used(group) + _cached_files(group) for group in groups), default=math.inf)
+
+
+def _limit(group: Path) -> float:
+    return _number(group, LIMIT, math.inf)
+
+
+def _used(group: Path) -> float:
+    return _number(group, USED, 0.0)
+
+
+def _number(group: Path, names: Iterable[str], otherwise: float) -> float:
+    """The number in the one of these files that exists; ``max`` is none."""
+    for name in names:
+        with suppress(OSError, ValueError):
+            return int((group / name).read_text())
+    return otherwise
 
 
 def _cached_files(group: Path) -> int:
-    """Page cache: it counts as used but is released on demand."""
     try:
         lines = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        return int(lines["inactive_file"])
-    except (OSError, KeyError, ValueError):
+        return int(next(lines[name] for name in reversed(CACHED) if name in lines))
+    except (OSError, StopIteration, ValueError):
         return 0

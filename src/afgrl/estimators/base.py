@@ -29,6 +29,7 @@ from afgrl.graph import Graph
 from afgrl.methods import Method, method_class
 from afgrl.notebook import NodePlot, check_plotly
 from afgrl.ops.knn import nearest_neighbors
+from afgrl.ops.threads import warn_if_slow
 from afgrl.runs.folder import HISTORY, Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.callbacks import History, Stopwatch
@@ -55,6 +56,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn from a graph: a Graph, a Dataset, a PyG ``Data``, a pair (adjacency, features), a pair (nodes, edges)
         of DataFrames, or a NetworkX graph. ``y`` exists for scikit-learn pipelines and is never read."""
+        warn_if_slow()
         dataset, settings_class = as_dataset(graph), method_class(self.method).settings_class
         if warning := settings_class.warning(self._settings()):
             warnings.warn(warning, stacklevel=2)
@@ -142,6 +144,7 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
     def evaluate(self, *, baselines: bool = True) -> dict[str, Any]:
         """The scores of `afgrl evaluate`, beside those of untrained baselines; needs a fit on a ``Dataset`` with
         labels."""
+        warn_if_slow()
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder) / "run")
             return evaluate_run(Run.open(Path(folder) / "run"), self.method_.device, baselines=baselines)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import torch
 
 from afgrl.data.formats.arrays import read_array as array_of
+from afgrl.data.native_files import native_file
 from afgrl.errors import AfgrlError, UserError
 
 TRAIN_AGAIN = "train the run again with `afgrl fit … --force`"
@@ -121,16 +122,15 @@ def check_record(value: Any, types: dict[str, type | tuple[type, ...]]) -> None:
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
-    """A Parquet file, or some of its columns. Opened by Python, because PyArrow cannot open names that are not valid
-    text."""
-    with reading(file), open(file, "rb") as opened:
+    """A Parquet file, or some of its columns."""
+    with reading(file), native_file(file) as opened:
         table = pq.read_table(opened, columns=columns, page_checksum_verification=True)
         table.validate(full=True)  # the values of strings and lists are offsets that native code follows
         return table
 
 
 def row_group_sizes(file: Path) -> list[int]:
-    with reading(file), open(file, "rb") as opened:
+    with reading(file), native_file(file) as opened:
         metadata = pq.read_metadata(opened)
         return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
 
@@ -138,7 +138,7 @@ def row_group_sizes(file: Path) -> list[int]:
 def read_row_groups(file: Path, columns: list[str], groups: Iterable[int] | None = None) -> Iterator[pa.Table]:
     """These columns of a Parquet file, one row group in memory at a time, with the checks of ``read_table``; of all
     groups, or of some."""
-    with reading(file), open(file, "rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
+    with reading(file), native_file(file) as opened, pq.ParquetFile(opened, page_checksum_verification=True) as parquet:
         for group in range(parquet.num_row_groups) if groups is None else groups:
             table = parquet.read_row_group(group, columns)
             check(table.column_names == columns, f"it does not have the columns {', '.join(columns)}")
@@ -147,12 +147,12 @@ def read_row_groups(file: Path, columns: list[str], groups: Iterable[int] | None
 
 
 def read_schema(file: Path) -> pa.Schema:
-    with reading(file), open(file, "rb") as opened:
+    with reading(file), native_file(file) as opened:
         return pq.read_schema(opened)
 
 
 def n_rows(file: Path) -> int:
-    with reading(file), open(file, "rb") as opened:
+    with reading(file), native_file(file) as opened:
         return int(pq.read_metadata(opened).num_rows)
 
 

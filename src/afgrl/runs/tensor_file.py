@@ -58,7 +58,8 @@ def _in_order(tensors: Mapping[str, Tensor]) -> list[str]:
 
 
 def _bytes(tensor: Tensor) -> memoryview:
-    return tensor.reshape(-1).view(torch.uint8).numpy().data
+    flat = tensor.reshape(-1).as_strided((tensor.numel(),), (1,))  # one of NumPy without elements has stride 0
+    return flat.view(torch.uint8).numpy().data
 
 
 def read_tensors(file: Path, *, verified: bool = False) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from afgrl.methods import available_methods
+from afgrl.methods import available_methods, method_class
 from afgrl.methods.afgrl import AFGRLSettings
 from tests.fuzz.corpus import NODES
 from tests.fuzz.handmade.case import Content, Handmade
@@ -173,7 +173,30 @@ def cases() -> Iterator[Handmade]:
         )
         numbered = {name: b"age,city,since\n30,Rome,2010-01-02\n"}
         yield Handmade(f"add a file without ids named {name!r}", words, numbered, needs_run=True)
+    yield from _without_information()
     yield from _paths()
+
+
+RING = "source,target\n" + "".join(f"n{i},n{(i + 1) % 9}\n" for i in range(9))
+SAYS_NOTHING = {
+    "a constant column": ("id,age\n" + "".join(f"n{i},7\n" for i in range(9)), RING),
+    "an empty column": ("id,age\n" + "".join(f"n{i},\n" for i in range(9)), RING),
+    "numbers that are 0 in float32": ("id,age\n" + "".join(f"n{i},{i}e-200\n" for i in range(9)), RING),
+    "one node": ("id,age,city\nn0,7,Rome\n", "source,target\nn0,n0\n"),
+}
+
+
+def _without_information() -> Iterator[Handmade]:
+    """Tables that `check` reads, but whose features are all 0: every method has to train on them and to be saved."""
+    for what, (nodes, edges) in SAYS_NOTHING.items():
+        for method in available_methods():
+            if method_class(method).needs_labels:
+                continue
+            known = method_class(method).settings_class.model_fields
+            few = {"epochs": 0 if not method_class(method).trains else 1, "n_components": 4, "n_neighbors": 1}
+            settings = [word for name, value in few.items() if name in known for word in ("--set", f"{name}={value}")]
+            words = (*FIT, "--method", method, *settings)
+            yield Handmade(f"fit {method} of {what}", words, tables(nodes, edges))
 
 
 SPECIAL: dict[str, Content] = {

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from afgrl.data.ingest import IngestReport
+from afgrl.data.native_files import native_text
 from afgrl.data.spill import Spill
 from afgrl.data.tables.column_names import NUMBERED
 from afgrl.data.tables.csv_format import CsvFormat, check_column_names, detect_csv_format, is_comment, undecodable
@@ -95,7 +96,7 @@ def _parse(
     how = (
         # With several threads, an invalid row does not know its number.
         pyarrow.csv.ReadOptions(
-            column_names=names, skip_rows=skip, encoding=encoding, use_threads=False, block_size=MAX_ROW_BYTES
+            column_names=names, skip_rows=skip, use_threads=False, block_size=MAX_ROW_BYTES
         ),
         pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=collect),
         pyarrow.csv.ConvertOptions(
@@ -104,10 +105,11 @@ def _parse(
         ),
     )  # fmt: skip
     try:
-        if spill is None:
-            return pyarrow.csv.read_csv(source, *how)
-        with pyarrow.csv.open_csv(source, *how) as reader:
-            return spill.table(reader.schema, reader)
+        with native_text(source, encoding, spill) as text:
+            if spill is None:
+                return pyarrow.csv.read_csv(text, *how)
+            with pyarrow.csv.open_csv(text, *how) as reader:
+                return spill.table(reader.schema, reader)
     except (pa.ArrowException, UnicodeError) as error:
         if "straddl" in str(error):  # what Arrow says of a row that does not fit a block
             raise UserError(f"A row of {path} is longer than 16 MiB; is a quote not closed?") from None
