@@ -21,7 +21,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor
 from torch.nn import functional as F
 
-from afgrl import AFGRL
+from afgrl import NodeEmbedder
 from afgrl.analysis.clustering import cluster_vectors
 from afgrl.evaluate import smoothed_directions
 from afgrl.experiment.new_nodes import subgraph
@@ -112,11 +112,11 @@ def measure(graph: Graph, y: np.ndarray, draw: int, device: str) -> dict[str, An
     is_added[np.random.default_rng(draw).permutation(graph.n)[: int(HELD_OUT * graph.n)]] = True
     n_clusters = int(y.max()) + 1
     trained_graph = subgraph(graph, ~is_added)
-    model = AFGRL(device=device).fit(trained_graph)
+    model = NodeEmbedder(device=device).fit(trained_graph)
     vectors = np.empty((graph.n, model.embedding_.shape[1]), dtype=np.float32)
     vectors[~is_added], vectors[is_added] = model.embedding_, model.transform(graph)[is_added]
     labels = cluster_vectors(model.embedding_, n_clusters, graph=trained_graph).labels
-    together = AFGRL(device=device).fit(graph).cluster(n_clusters)
+    together = NodeEmbedder(device=device).fit(graph).cluster(n_clusters)
     situation = Situation(graph, is_added, torch.from_numpy(vectors), torch.from_numpy(labels.astype(np.int64)))
     found = {rule: scores(choose(situation), labels, together, y, is_added) for rule, choose in RULES.items()}
     found[TOGETHER] = scores(together[is_added], together[~is_added], together, y, is_added)
@@ -187,7 +187,7 @@ def main() -> None:
         answer["graphs"][name] = {
             "environment": current_environment(choose_device(given.device)),
             "command": command,
-            "settings": AFGRL().get_params(),
+            "settings": NodeEmbedder().get_params(),
             "draws": [measure(source.graph, source.y, draw, given.device) for draw in range(given.draws)],
         }
         file.write_text(json.dumps(answer, indent=1) + "\n")  # what is done stays if the next one fails

@@ -35,8 +35,8 @@ from benchmarks import RESULTS
 SPINNING = {"GOMP_SPINCOUNT": "300000"}  # what libgomp does by default
 WAITING: dict[str, dict[str, str]] = {"spinning": SPINNING, "sleeping": {}}
 # Short versions of both commands, since a busy machine is slow; long ones may have other ratios.
-SPEC = RunSpec("demo", settings={"epochs": 10}, evaluation=EvaluationPlan(n_splits=2, n_fits=1))
-FIT = ["fit", "demo", "--set", "epochs=10", "--quiet", "--force", "--device", "cpu", "--out"]
+SPEC = RunSpec("demo", "afgrl", settings={"epochs": 10}, evaluation=EvaluationPlan(n_splits=2, n_fits=1))
+FIT = ["fit", "demo", "--method", "afgrl", "--set", "epochs=10", "--quiet", "--force", "--device", "cpu", "--out"]
 EVALUATE = ["evaluate", "--json", "--device", "cpu"]
 
 

@@ -25,6 +25,7 @@ from joblib import Parallel, delayed
 from torch import Tensor
 from torch.nn import functional as F
 
+from afgrl import DEFAULT_METHOD
 from afgrl.evaluate.readout import DENSE_FEATURES, density
 from afgrl.experiment.evaluation import last_epoch_scores
 from afgrl.experiment.periodic import first_splits
@@ -70,8 +71,9 @@ def measured(graph: str, seed: int, names: list[str], device_name: str, plan: Ev
     vectors: dict[str, Tensor] = {}
     for method in dict.fromkeys(method for name in names for method in COMBINATIONS[name]):
         given = {"seed": seed} if method_class(method).trains else {}
-        _, settings = RunSpec(graph, method, settings=given).resolved(source)
-        state, inputs = initial_state(method, settings, source.graph, device)
+        trained = DEFAULT_METHOD if method == "afgrl" else method  # the name of the default when this was measured
+        _, settings = RunSpec(graph, trained, settings=given).resolved(source)
+        state, inputs = initial_state(trained, settings, source.graph, device)
         training_loop(state, inputs)
         vectors[method] = F.normalize(state.method.embed(inputs))
     found: Json = {}

@@ -31,7 +31,7 @@ from afgrl.experiment.evaluation import last_epoch_scores
 from afgrl.experiment.periodic import first_splits
 from afgrl.experiment.untrained import readable_features
 from afgrl.methods import method_class
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.reproduce.layout import Column, Entry, Table, markdown
 from afgrl.runs.spec import EvaluationPlan, RunSpec
@@ -51,7 +51,7 @@ SCORES = (
     ("NMI, clustering readout", "clustering-readout", "nmi", 4, 0.01),
 )
 Json = dict[str, Any]
-Change = Callable[[AFGRLSettings], Json]
+Change = Callable[[NodeEmbedderSettings], Json]
 
 DEFAULT = "default"
 CANDIDATES: dict[str, Change] = {  # changes from the default settings of a graph
@@ -110,7 +110,7 @@ def spec_of(graph: str, given: argparse.Namespace, **settings: Any) -> RunSpec:
 def specs(graph: str, given: argparse.Namespace) -> dict[str, list[RunSpec]]:
     """The runs of each candidate on one graph; a candidate that changes nothing there is the default."""
     spec = spec_of(graph, given)
-    defaults = resolve(AFGRLSettings, graph=_dataset(spec).graph)
+    defaults = resolve(NodeEmbedderSettings, graph=_dataset(spec).graph)
     own = {}
     for name in given.candidates:
         change = (CANDIDATES | FURTHER)[name](defaults)

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from afgrl.config import resolve
 from afgrl.graph import Graph
-from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
+from afgrl.methods.node_embedder import NodeEmbedderMethod
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.propagation.columns import pagerank_average
 from afgrl.ops.sparse import csr_multiplier
@@ -46,8 +47,8 @@ def stages(graph: Graph, device: torch.device) -> dict[str, str]:
         "product with S": csr_multiplier(adjacency)(h), "PageRank average": pagerank_average(h, adjacency),
         "gram matrix": gram, "eigenvectors": torch.linalg.eigh(gram)[1], "QR": torch.linalg.qr(h)[0],
     }  # fmt: skip
-    state, inputs = initial_state("afgrl", resolve(AFGRLSettings, graph=graph), graph, device)
-    assert isinstance(state.method, AFGRLMethod)
+    state, inputs = initial_state("node_embedder", resolve(NodeEmbedderSettings, graph=graph), graph, device)
+    assert isinstance(state.method, NodeEmbedderMethod)
     if state.method.spectral is not None:
         tensors["spectral features"] = state.method.spectral.rotation.clone()
     tensors["first weights"] = torch.cat([weight.detach().flatten() for weight in state.method.parameters()])

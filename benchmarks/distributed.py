@@ -66,7 +66,7 @@ def measure(source: str, seed: int, steps: int | None, rank: int, n_processes: i
     dataset = spec.load()
     _, settings = spec.resolved(dataset)
     shards = Shards(dataset.graph.n, rank, n_processes, distributed=True) if n_processes else None
-    state, inputs = initial_state("afgrl", settings, dataset.graph, CPU, shards)
+    state, inputs = initial_state("node_embedder", settings, dataset.graph, CPU, shards)
     losses, sent = [], []
 
     def record(state: TrainState, loss: Tensor) -> None:

@@ -57,7 +57,7 @@ def headline(data_dir: str | None, folder: Path) -> list[Row]:
     rows = []
     for dataset in DATASETS:
         published = tuple(scores.published_value(known, dataset, "afgrl") for _, known in overview.SCORES)
-        spec = RunSpec(dataset, recipe="paper", data_dir=data_dir)
+        spec = RunSpec(dataset, "afgrl", "paper", data_dir=data_dir)
         paper_recipe = replace(spec, evaluation=EvaluationPlan(every=50))
         rows += [
             Row((dataset, "AFGRL, published"), published=published),
@@ -104,7 +104,7 @@ PATHS = {
 
 def fidelity(data_dir: str | None, folder: Path) -> list[Row]:
     return [
-        Row((name, path), over_seeds(RunSpec(name, settings={"precision": precision}, data_dir=data_dir)), ops)
+        Row((name, path), over_seeds(RunSpec(name, "afgrl", settings={"precision": precision}, data_dir=data_dir)), ops)
         for name in DATASETS
         for path, (ops, precision) in PATHS.items()
     ]
@@ -122,11 +122,13 @@ def weights(data_dir: str | None, folder: Path) -> list[Row]:
         for seed in SEEDS:
             noisy = with_noise(dataset.graph, seed)
             graphs = {"random edges, with weights": noisy, "random edges": replace(noisy, edge_weight=None)}
-            specs["original"].append(RunSpec(name, settings={"seed": seed}, data_dir=data_dir, splits="random"))
+            specs["original"].append(
+                RunSpec(name, "afgrl", settings={"seed": seed}, data_dir=data_dir, splits="random")
+            )
             for edges, graph in graphs.items():
                 file = folder / f"{name}-{'weighted' if graph is noisy else 'unweighted'}-{seed}.npz"
                 save_npz_graph(file, graph, dataset.y)
-                specs[edges].append(RunSpec(str(file), settings={"seed": seed}))
+                specs[edges].append(RunSpec(str(file), "afgrl", settings={"seed": seed}))
         rows += [Row((name, edges), tuple(own)) for edges, own in specs.items()]
     return rows
 
@@ -151,7 +153,7 @@ WIDTHS_AND_SEARCHES: dict[str, dict[str, Any]] = {
 
 
 def large_defaults(data_dir: str | None, folder: Path) -> list[Row]:
-    spec = RunSpec(str(npz_file("wordnet", data_dir)), evaluation=EvaluationPlan(n_splits=5, n_fits=2))
+    spec = RunSpec(str(npz_file("wordnet", data_dir)), "afgrl", evaluation=EvaluationPlan(n_splits=5, n_fits=2))
     return [
         Row((name,), over_seeds(replace(spec, settings=settings), SEEDS[:2]))
         for name, settings in WIDTHS_AND_SEARCHES.items()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from afgrl import AFGRL
+from afgrl import NodeEmbedder
 from afgrl.experiment.new_nodes import HELD_OUT, held_out_accuracy, held_out_nodes, subgraph
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import LARGE
@@ -30,11 +30,11 @@ KINDS = ("embedded later", "trained with")
 def measure(graph: Graph, y: Any, draw: int, device: str) -> dict[str, float]:
     """Accuracy on the held-out nodes, embedded later and trained with."""
     held_out = held_out_nodes(graph.n, draw)
-    model = AFGRL(device=device).fit(subgraph(graph, ~held_out))
+    model = NodeEmbedder(device=device).fit(subgraph(graph, ~held_out))
     later = np.empty((graph.n, model.embedding_.shape[1]), dtype=np.float32)
     later[~held_out] = model.embedding_
     later[held_out] = model.transform(graph)[held_out]
-    together = AFGRL(device=device).fit(graph).embedding_
+    together = NodeEmbedder(device=device).fit(graph).embedding_
     return {"draw": draw} | {
         kind: held_out_accuracy(vectors, y, held_out) for kind, vectors in zip(KINDS, (later, together), strict=True)
     }

@@ -32,7 +32,8 @@ from afgrl.data import Dataset
 from afgrl.evaluate import select_labeled
 from afgrl.evaluate.clustering import cluster_scores
 from afgrl.evaluate.readout import MAX_DIRECTIONS, MAX_WIDTH, N_STEPS, TELEPORT, neighbor_information
-from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
+from afgrl.methods.node_embedder import NodeEmbedderMethod
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.ops.kmeans import sampled_kmeans
 from afgrl.ops.propagation.adjacency import gcn_norm
 from afgrl.ops.propagation.columns import pagerank_average
@@ -110,7 +111,7 @@ PRESENT = Rule("z, .7 X", "z", "own, 2k", "evened, 4k", 0.01, 1)
 DENSE_GRAPHS = ("photo", "computers")
 
 
-def parts_of(method: AFGRLMethod, inputs: Any, graph_x: Tensor, adjacency: Tensor) -> Parts:
+def parts_of(method: NodeEmbedderMethod, inputs: Any, graph_x: Tensor, adjacency: Tensor) -> Parts:
     with torch.no_grad():
         vectors = {
             "z": method.embed(inputs), "h": method.sample(inputs, torch.arange(len(graph_x), device=adjacency.device)),
@@ -142,9 +143,11 @@ def measured(source: Dataset, seed: int, device: torch.device, names: list[str])
     rows, y, _ = select_labeled(source.y, source.splits)
     n_classes, graph = int(y.max()) + 1, source.graph.to(device)
     adjacency = gcn_norm(graph)
-    state, inputs = initial_state("afgrl", resolve(AFGRLSettings, {"seed": seed}, graph=graph), graph, device)
+    state, inputs = initial_state(
+        "node_embedder", resolve(NodeEmbedderSettings, {"seed": seed}, graph=graph), graph, device
+    )
     training_loop(state, inputs)
-    assert isinstance(state.method, AFGRLMethod)
+    assert isinstance(state.method, NodeEmbedderMethod)
     x = graph.x.to_dense() if device.type == "cuda" else graph.x
     parts = parts_of(state.method, inputs, x, adjacency)
 

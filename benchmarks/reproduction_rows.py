@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from afgrl import DEFAULT_METHOD
 from afgrl.experiment.cache import RunCache, run_grid
 from afgrl.methods import available_methods
 from afgrl.reproduce import paper, scores
@@ -29,7 +30,7 @@ from benchmarks import RESULTS
 
 FOLDER = RESULTS / "reproduction"
 FILE = FOLDER / "runs.json"
-ROWS = (("svd", "paper"), ("ppr", "paper"), ("afgrl", "default"))  # method and recipe
+ROWS = (("svd", "paper"), ("ppr", "paper"), (DEFAULT_METHOD, "default"))  # method and recipe
 SEEDS = 2
 TABLES = ("overview", "table2", "table3", "table4")
 Key = tuple[str, str, int, str]

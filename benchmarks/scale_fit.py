@@ -23,7 +23,7 @@ from afgrl.data import Dataset
 from afgrl.data.spill import row_blocks
 from afgrl.experiment import reading, training
 from afgrl.graph import Graph
-from afgrl.methods.afgrl import AFGRLMethod
+from afgrl.methods.node_embedder import NodeEmbedderMethod
 from afgrl.methods.parts.positive_search import PositiveSearch
 from afgrl.ops.kmeans import run_kmeans
 from afgrl.runs.folder import HISTORY, Run
@@ -39,14 +39,14 @@ STAGES = (
     (reading, "check_disk", "settings"),
     (Run, "save_dataset", "copy into the run"),
     (Graph, "to", "move to the device"),
-    (AFGRLMethod, "prepare", "normalize"),
-    (AFGRLMethod, "initialize", "propagation and SVD"),
+    (NodeEmbedderMethod, "prepare", "normalize"),
+    (NodeEmbedderMethod, "initialize", "propagation and SVD"),
     (training, "training_loop", "steps"),
-    (AFGRLMethod, "_refresh_pull", "refresh: targets"),
+    (NodeEmbedderMethod, "_refresh_pull", "refresh: targets"),
     (PositiveSearch, "cluster", "refresh: k-means"),
     (PositiveSearch, "find", "refresh: neighbors"),
     (Run, "save_checkpoint", "checkpoint"),
-    (AFGRLMethod, "encode", "vectors"),
+    (NodeEmbedderMethod, "encode", "vectors"),
     (Run, "save_embedding", "write"),
     (Run, "save_embedding_groups", "write"),
     (Run, "save_model", "write"),

@@ -36,11 +36,11 @@ def measured(graph: str, path: str, device: torch.device) -> dict[str, Any]:
     source = dataset(graph)
     assert source.y is not None
     assert source.splits is not None
-    _, settings = RunSpec(graph, "afgrl").resolved(source)
+    _, settings = RunSpec(graph).resolved(source)
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats(device)
     begin = time.perf_counter()
-    state, inputs = initial_state("afgrl", settings, source.graph, device)
+    state, inputs = initial_state("node_embedder", settings, source.graph, device)
     training_loop(state, inputs)
     vectors = state.method.embed(inputs)
     torch.cuda.synchronize()

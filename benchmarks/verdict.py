@@ -28,6 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from afgrl import DEFAULT_METHOD
 from afgrl.analysis.clustering import cluster_vectors
 from afgrl.analysis.quality.measures import (
     NEIGHBOR_ROWS,
@@ -146,10 +147,13 @@ class Measured:
     def trained(self, setting: str) -> tuple[Tensor, bool]:
         """The vectors, and whether they contain training-free ones."""
         method, overrides, trains = SETTINGS[setting]
+        method = DEFAULT_METHOD if method == "afgrl" else method  # the name of the default when this was measured
         _, settings = RunSpec(self.name, method, settings=overrides).resolved(Dataset(self.name, self.graph))
         state, inputs = initial_state(method, settings, self.graph, self.device)
         if trains:
             training_loop(state, inputs)
+        else:
+            state.method.complete(inputs)
         return state.method.embed(inputs), method_class(method).keeps_untrained(settings)
 
     def measure(self, name: str, vectors: Tensor, known: Json | None) -> Json:

@@ -19,7 +19,7 @@ from afgrl.runs.added import additions, all_nodes, all_vectors
 from afgrl.runs.folder import Run
 from tests.cli.test_commands import afgrl
 
-SMALL = ("--set", "epochs=4", "--set", "n_components=8", "--set", "n_clusters=4", "--quiet", "--device", "cpu")
+SMALL = ("--set", "steps=4", "--set", "n_components=8", "--set", "n_clusters=4", "--quiet", "--device", "cpu")
 CPU = ("--device", "cpu")
 
 

@@ -123,7 +123,7 @@ def test_training_does_not_import_the_benchmark_harness():
 def test_public_names():
     estimators = [
         "AFGRL", "BGRL", "CCASSG", "DGI", "DeepWalk", "DeepWalkFeatures", "GCA", "GMI", "GRACE", "GraphMAE2", "Hops",
-        "MVGRL", "NS4GC", "Node2Vec", "PPR", "RandomEncoder", "RawFeatures", "SGRL", "SIGNA", "SVD",
+        "MVGRL", "NS4GC", "Node2Vec", "NodeEmbedder", "PPR", "RandomEncoder", "RawFeatures", "SGRL", "SIGNA", "SVD",
     ]  # fmt: skip
     converters = ["from_networkx", "from_pandas", "from_pyg", "from_scipy"]
     functions = [

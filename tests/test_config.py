@@ -5,12 +5,16 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from afgrl import DEFAULT_METHOD
 from afgrl.config import recipe, resolve, settings_from_assignments, settings_from_file
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods import available_methods
-from afgrl.methods.afgrl import LARGE, AFGRLSettings
+from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.deepwalk import DeepWalkSettings
+from afgrl.methods.defaults import RULES, Facts
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
+from afgrl.methods.parts.positive_settings import LARGE
 from afgrl.methods.parts.spectral import HUGE
 
 GRAPH = Graph(torch.ones(10, 2), torch.tensor([[0, 1], [1, 2]]))
@@ -32,12 +36,15 @@ def test_later_layers_override_earlier_ones():
 
 
 def test_settings_that_follow_the_graph_have_no_default():
-    missing = {name for name, field in AFGRLSettings.model_fields.items() if field.is_required()}
-    assert missing == {
-        "epochs", "steps", "batch_size", "dropout", "n_components", "encoder_width", "predictor_width", "skip", "input",
-        "n_hops", "n_neighbors", "refresh_every", "neighbor_weight",
+    def missing(settings):
+        return {name for name, field in settings.model_fields.items() if field.is_required()}
+
+    assert missing(AFGRLSettings) == {"epochs", "n_components", "predictor_width", "n_hops", "n_neighbors"}
+    assert missing(NodeEmbedderSettings) == {
+        "steps", "dropout", "n_components", "encoder_width", "predictor_width", "skip", "input", "n_hops",
+        "n_neighbors", "refresh_every", "neighbor_weight",
     }  # fmt: skip
-    assert {name for name, field in DeepWalkSettings.model_fields.items() if field.is_required()} == {"epochs"}
+    assert missing(DeepWalkSettings) == {"epochs"}
     with pytest.raises(UserError, match="'epochs' has no default without a graph; set it"):
         resolve(AFGRLSettings)
 
@@ -62,7 +69,7 @@ def test_graph_defaults_fill_exactly_the_fields_without_a_default(method):
     ids=["small dense", "medium dense", "large dense", "small sparse", "large sparse"],
 )
 def test_defaults_of_afgrl_follow_the_features_and_the_size(n, x, expected):
-    settings = resolve(AFGRLSettings, {"batch_size": 0}, graph=Graph(x, RING[n]))
+    settings = resolve(AFGRLSettings, graph=Graph(x, RING[n]))
     assert (settings.n_hops, settings.epochs, settings.n_components, settings.predictor_width) == expected
 
 
@@ -77,7 +84,7 @@ def complete_graphs(n):
 
 @pytest.mark.parametrize(("n", "epochs"), [(7, 300), (LARGE + 7, 150)])
 def test_one_hop_is_the_default_for_sparse_features_and_many_neighbors(n, epochs):
-    settings = resolve(AFGRLSettings, {"batch_size": 0}, graph=complete_graphs(n))
+    settings = resolve(AFGRLSettings, graph=complete_graphs(n))
     assert (settings.n_hops, settings.epochs, settings.n_components) == (1, epochs, 512)
 
 
@@ -103,8 +110,8 @@ def test_one_hop_is_the_default_for_sparse_features_and_many_neighbors(n, epochs
     ],
 )
 def test_defaults_of_batches_follow_the_features_the_degrees_and_the_size(graph, expected):
-    settings = resolve(AFGRLSettings, graph=graph)
-    assert (settings.epochs, settings.batch_size) == (0, 1024)
+    settings = resolve(NodeEmbedderSettings, graph=graph)
+    assert settings.batch_size == 1024
     names = ("input", "skip", "n_components", "encoder_width", "n_neighbors", "dropout", "steps", "refresh_every")
     assert tuple(getattr(settings, name) for name in names) == expected
 
@@ -113,7 +120,7 @@ def test_huge_graphs_have_few_columns_and_refreshes():
     n = HUGE + 1
     ring = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
     for x in (torch.ones(n, 1), bag_of_words(n)):
-        settings = resolve(AFGRLSettings, graph=Graph(x, ring))
+        settings = resolve(NodeEmbedderSettings, graph=Graph(x, ring))
         assert (settings.n_components, settings.encoder_width) == (128, 128)
         assert (settings.steps, settings.refresh_every) == (400, 200)
     assert settings.searches_clusters(n, torch.device("cpu"))
@@ -130,41 +137,43 @@ def test_large_graphs_with_many_neighbors_and_features_have_a_narrow_encoder():
         (512, {"skip": "none"}, 1024),
     ):  # fmt: skip
         words = sp.csr_array((np.ones(n, np.float32), (np.arange(n), np.arange(n) % n_features)), shape=(n, n_features))
-        assert resolve(AFGRLSettings, given, graph=Graph(words, edges)).encoder_width == expected
-    assert resolve(AFGRLSettings, graph=Graph(words, RING[LARGE][:, : n - 1])).encoder_width == 1024
+        assert resolve(NodeEmbedderSettings, given, graph=Graph(words, edges)).encoder_width == expected
+    assert resolve(NodeEmbedderSettings, graph=Graph(words, RING[LARGE][:, : n - 1])).encoder_width == 1024
 
 
 def test_small_graphs_take_few_steps():
-    steps = [resolve(AFGRLSettings, graph=Graph(torch.ones(n, 1), RING[10])).steps for n in (10, 77, 800, 7000)]
+    steps = [resolve(NodeEmbedderSettings, graph=Graph(torch.ones(n, 1), RING[10])).steps for n in (10, 77, 800, 7000)]
     assert steps == [30, 30, 200, 700]
 
 
-@pytest.mark.parametrize("given", [{"epochs": 3}, {"batch_size": 0}, {"n_layers": 2}, {"epochs": "3", "n_layers": "2"}])
-def test_epochs_or_several_layers_select_full_batches(given):
-    settings = resolve(AFGRLSettings, given, graph=GRAPH)
-    assert not settings.in_batches
-    assert settings.n_steps == settings.epochs > 0
-    assert (settings.step_name, settings.skip, settings.n_neighbors) == ("epoch", "none", 4)
+def test_no_setting_selects_another_algorithm():
+    with pytest.raises(UserError, match="Unknown setting 'epochs'"):
+        resolve(NodeEmbedderSettings, {"epochs": 3}, graph=GRAPH)
+    with pytest.raises(UserError, match="Unknown setting 'steps'"):
+        resolve(AFGRLSettings, {"steps": 3}, graph=GRAPH)
+    full, batches = resolve(AFGRLSettings, {"epochs": 3}, graph=GRAPH), resolve(NodeEmbedderSettings, graph=GRAPH)
+    assert (full.n_steps, full.step_name, full.in_batches) == (3, "epoch", False)
+    assert (batches.n_steps, batches.step_name, batches.in_batches) == (30, "step", True)
 
 
-def test_steps_or_a_batch_size_select_batches():
-    settings = resolve(AFGRLSettings, {"steps": 3, "batch_size": 5}, graph=GRAPH)
-    assert (settings.n_steps, settings.step_name, settings.epochs) == (3, "step", 0)
+def test_the_rules_of_the_default_apply_in_order():
+    """Each rule holds for some graph, and changes what the rules before it gave."""
+    sizes, words = (100, 20_000, LARGE + 1, HUGE + 1), (0.01, 0.5)
+    graphs = [Facts(n, 5000, density, degree) for n in sizes for density in words for degree in (2, 9)]
+    for position, rule in enumerate(RULES):
+        holding = [facts for facts in graphs if rule.holds(facts)]
+        assert holding, rule.condition
+        for facts in holding:
+            before = {
+                name: value for one in RULES[:position] if one.holds(facts) for name, value in one.settings.items()
+            }
+            assert before | rule.settings != before, rule.condition
+        assert rule.reason
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"epochs": 3, "batch_size": 5}, "epochs count full batches"),
-        ({"epochs": 3, "steps": 3}, "need batches"),
-        ({"batch_size": 5, "n_layers": 2}, "batches need n_layers=1"),
-        ({"epochs": 3, "dropout": 0.5}, "need batches"),
-        ({"skip": "none", "encoder_width": 700}, "encoder_width equals n_components"),
-    ],
-)
-def test_settings_that_contradict_each_other_give_one_sentence(given, sentence):
-    with pytest.raises(UserError, match=f"^These settings contradict each other: .*{sentence}") as caught:
-        resolve(AFGRLSettings, given, graph=GRAPH)
+def test_settings_that_contradict_each_other_give_one_sentence():
+    with pytest.raises(UserError, match=r"^These settings contradict each other: .*encoder_width equals") as caught:
+        resolve(NodeEmbedderSettings, {"skip": "none", "encoder_width": 700}, graph=GRAPH)
     assert "\n" not in str(caught.value)
 
 
@@ -174,8 +183,8 @@ def test_given_settings_override_those_of_the_graph():
     assert (settings.n_components, settings.predictor_width, settings.epochs, settings.n_hops) == (64, 128, 7, 3)
     assert resolve(AFGRLSettings, {"n_components": 64, "predictor_width": 5}, graph=graph).predictor_width == 5
     smaller = Graph(torch.ones(LARGE, 1), RING[LARGE])
-    assert resolve(AFGRLSettings, {"n_components": 64}, graph=smaller).encoder_width == 128
-    assert resolve(AFGRLSettings, {"n_components": 64, "skip": "none"}, graph=smaller).encoder_width == 64
+    assert resolve(NodeEmbedderSettings, {"n_components": 64}, graph=smaller).encoder_width == 128
+    assert resolve(NodeEmbedderSettings, {"n_components": 64, "skip": "none"}, graph=smaller).encoder_width == 64
 
 
 @pytest.mark.parametrize("given", ["64", "64.0", 64.0, 64])
@@ -189,7 +198,7 @@ def test_settings_that_depend_on_others_read_them_as_the_fields_do(given):
 @pytest.mark.parametrize("given", ["x", 0, "0", -1, None, 2.5, float("inf"), float("nan")])
 @pytest.mark.parametrize(
     ("cls", "name"),
-    [(AFGRLSettings, "n_components"), (AFGRLSettings, "encoder_width"), (DeepWalkSettings, "batch_size")],
+    [(AFGRLSettings, "n_components"), (NodeEmbedderSettings, "encoder_width"), (DeepWalkSettings, "batch_size")],
 )
 def test_an_invalid_value_that_others_depend_on_is_named(cls, name, given):
     with pytest.raises(UserError, match=f"The setting {name!r} cannot be {given!r}"):
@@ -244,9 +253,14 @@ def test_the_recipe_paper_equals_the_table_of_the_paper():
 
 @pytest.mark.parametrize("method", list(available_methods()))
 def test_every_recipe_of_every_method_is_valid(method):
-    for name in ("default", "paper"):
+    for name in ("default", *(["paper"] if method != DEFAULT_METHOD else [])):
         for dataset in ("", "wikics", "computers", "photo", "cs", "physics"):
             resolve(available_methods()[method].settings_class, recipe(method, name, dataset), graph=GRAPH)
+
+
+def test_the_default_embedding_has_no_published_settings():
+    with pytest.raises(UserError, match="name a method, such as --method afgrl"):
+        recipe(DEFAULT_METHOD, "paper")
 
 
 def test_an_unknown_recipe_is_refused():
@@ -301,5 +315,5 @@ def test_settings_are_read_from_files_only(path):
 def test_long_values_are_cut_in_messages():
     for value in ("9" * 5000, 10**5000):
         with pytest.raises(UserError) as caught:
-            resolve(AFGRLSettings, {"dropout": value}, graph=complete_graphs(7))
+            resolve(NodeEmbedderSettings, {"dropout": value}, graph=complete_graphs(7))
         assert len(str(caught.value)) < 250

@@ -20,9 +20,10 @@ from typer.testing import CliRunner
 
 import afgrl.methods
 from afgrl.cli.entry_point import app
-from afgrl.estimators import NodeEmbedder
+from afgrl.estimators import MethodEstimator
 from afgrl.methods import available_methods
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from benchmarks import publish
 from tests.methods.test_contract import check_method
 from tools import generate_reference as reference
@@ -50,10 +51,16 @@ GLOSSARY_TERMS = (
 
 
 def settings_table():
+    """Of AFGRL, and those that only the default embedding has."""
     lines = ["| setting | symbol | default | meaning |", "|---|---|---|---|"]
-    for name, field in AFGRLSettings.model_fields.items():
+    own = {
+        name: field
+        for name, field in NodeEmbedderSettings.model_fields.items()
+        if name not in AFGRLSettings.model_fields
+    }
+    for name, field in {**AFGRLSettings.model_fields, **own}.items():
         default = "from the graph" if field.is_required() else f"`{field.default}`"
-        meaning = field.description.replace("|", "\\|")
+        meaning = ("default embedding only: " if name in own else "") + field.description.replace("|", "\\|")
         lines.append(f"| `{name}` | {SYMBOLS.get(name, '')} | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
 
@@ -209,7 +216,7 @@ def test_the_example_method_is_short_and_satisfies_the_contract(tmp_path, monkey
 
 def test_the_table_of_methods_is_complete():
     text = (ROOT / "docs" / "methods.md").read_text()
-    estimators = {cls.method: cls.__name__ for cls in NodeEmbedder.__subclasses__()}
+    estimators = {cls.method: cls.__name__ for cls in MethodEstimator.__subclasses__()}
     for name, method in available_methods().items():
         estimator = f"`{estimators[name]}`" if name in estimators else "–"
         assert f"| `{name}` | {estimator} |" in text

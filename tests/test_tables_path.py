@@ -10,7 +10,7 @@ from afgrl.runs.embeddings import read_parquet
 from afgrl.runs.folder import Run
 from tests.cli.test_commands import afgrl
 
-SMALL = ("--set", "epochs=4", "--set", "n_components=8", "--set", "n_clusters=4", "--quiet", "--device", "cpu")
+SMALL = ("--set", "steps=4", "--set", "n_components=8", "--set", "n_clusters=4", "--quiet", "--device", "cpu")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_labels_of_some_nodes_are_enough_to_evaluate(folder, tmp_path):
     assert 0 <= scores["last-epoch"]["classification"]["accuracy"]["mean"] <= 100
     assert 0 <= scores["best-epoch"]["classification"]["accuracy"]["mean"] <= 100
     learned = afgrl("fit", str(folder), "--out", str(tmp_path / "gcn"), "--method", "supervised_gcn", "--device", "cpu",
-                    "--set", "epochs=3", "--quiet")  # fmt: skip
+                    "--set", "steps=3", "--quiet")  # fmt: skip
     assert learned.exit_code == 0, learned.stderr
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
         GraphMAE2,
         Hops,
         Node2Vec,
+        NodeEmbedder,
         RandomEncoder,
         RawFeatures,
     )  # fmt: skip
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from afgrl.reproduce.pipeline import reproduce_results
 
 __version__ = "0.1.0"
+DEFAULT_METHOD = "node_embedder"  # what `afgrl fit` trains
 
 threads.came_too_late = threads.configure_threads()
 
@@ -68,6 +70,7 @@ _PUBLIC = {
     "MVGRL": "afgrl.estimators",
     "NS4GC": "afgrl.estimators",
     "Node2Vec": "afgrl.estimators",
+    "NodeEmbedder": "afgrl.estimators",
     "NodePlot": "afgrl.notebook",
     "PPR": "afgrl.estimators",
     "RandomEncoder": "afgrl.estimators",
@@ -101,8 +104,8 @@ _PUBLIC = {
 }
 __all__ = [
     "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SGRL", "SIGNA", "SVD",
-    "AfgrlError", "Dataset", "DeepWalk", "DeepWalkFeatures", "Graph", "GraphMAE2", "Hops", "Node2Vec", "NodePlot",
-    "RandomEncoder", "RawFeatures", "UserError", "add_nodes", "catalog", "check", "cluster", "compare",
+    "AfgrlError", "Dataset", "DeepWalk", "DeepWalkFeatures", "Graph", "GraphMAE2", "Hops", "Node2Vec", "NodeEmbedder",
+    "NodePlot", "RandomEncoder", "RawFeatures", "UserError", "add_nodes", "catalog", "check", "cluster", "compare",
     "compare_methods", "estimate", "examine", "export_encoder", "from_networkx", "from_pandas", "from_pyg",
     "from_scipy", "knn_graph", "load", "measure_speed", "quality", "remove_nodes", "reproduce_results", "search",
     "serve_explorer", "write_report",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from afgrl import DEFAULT_METHOD
 from afgrl.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    epochs: int = Field(500, ge=0, description="passes over the graph")
     learning_rate: float = Field(1e-3, gt=0, description="learning rate (η)")
     weight_decay: float = Field(1e-5, ge=0, description="weight decay of AdamW, or L2 regularization of Adam")
     precision: Literal["float32", "tf32", "bf16"] = Field(
@@ -37,35 +37,44 @@ class Settings(BaseModel):
         description="of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; "
         "CPUs always use float32",
     )
-    patience: int = Field(0, ge=0, description="stop after this many epochs without a lower loss; 0: never")
-    checkpoint_every: int = Field(100, ge=0, description="epochs between checkpoints; 0: only after the last epoch")
+    patience: int = Field(0, ge=0, description="stop after this many steps without a lower loss; 0: never")
+    checkpoint_every: int = Field(100, ge=0, description="steps between checkpoints; 0: only after the last step")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of all random numbers in training")
 
     @property
     def n_steps(self) -> int:
         """Optimizer steps of the whole run."""
-        return self.epochs
+        return 0
 
     @property
     def step_name(self) -> str:
         """What messages call one step."""
-        return "epoch"
+        return "step"
 
     @classmethod
     def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
         """Values that follow the graph, for the fields nobody set; ``given`` holds those that were set."""
         return {}
 
-    @classmethod
-    def warning(cls, given: Mapping[str, Any]) -> str | None:
-        """What the given settings change beside what their names say."""
-        return None
-
     def check_graph(self, graph: Graph) -> None:
         """Raise ``UserError`` for values that this graph is too small for."""
 
 
-class BatchSettings(Settings):
+class EpochSettings(Settings):
+    """Settings of a method whose steps are passes over the graph."""
+
+    epochs: int = Field(500, ge=0, description="passes over the graph")
+
+    @property
+    def n_steps(self) -> int:
+        return self.epochs
+
+    @property
+    def step_name(self) -> str:
+        return "epoch"
+
+
+class BatchSettings(EpochSettings):
     """Settings of a method that trains in batches of rows, or in full batches if ``batch_size`` is 0."""
 
     epochs: int = Field(ge=0, description="steps in full batches, each a pass over the graph; 0 in batches")
@@ -156,6 +165,8 @@ def _shown(value: Any) -> str:
 
 def recipe(method: str, name: str, dataset: str = "") -> dict[str, Any]:
     """The settings of a recipe: those for every graph, overridden by those for this dataset."""
+    if method == DEFAULT_METHOD and name == "paper":
+        raise UserError("The default embedding has no published settings; name a method, such as --method afgrl.")
     file = resources.files("afgrl.recipes") / f"{method}.toml"
     tables = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     tables = {"default": {}, "paper": {}} | tables  # the class's defaults where nothing was published

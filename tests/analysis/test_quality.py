@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from afgrl import AFGRL, RawFeatures, compare_methods, quality
+from afgrl import NodeEmbedder, RawFeatures, compare_methods, quality
 from afgrl.analysis.clustering import cluster_run
 from afgrl.analysis.quality import panel as panel_module
 from afgrl.analysis.quality import retraining
@@ -57,7 +57,7 @@ def saved(tmp_path_factory):
     y[:120:12] = np.arange(0, 120, 12) // 40
     dataset = Dataset("groups", graph, y, random_splits(graph.n, count=2))
     path = tmp_path_factory.mktemp("quality") / "run"
-    AFGRL(**SMALL).fit(dataset).save(path)
+    NodeEmbedder(**SMALL).fit(dataset).save(path)
     run = Run.open(path)
     cluster_run(run, 3)
     for epoch, drift in ((10, 0.2), (20, 0.5)):  # as `afgrl fit` logs it
@@ -91,7 +91,7 @@ def test_link_prediction_is_that_of_vectors_trained_without_the_hidden_edges(pan
     graph = Run.open(saved).dataset().graph
     hidden = retraining.hidden_edges(graph)
     assert hidden.graph.n_edges == graph.n_edges - round(0.05 * graph.n_edges)
-    vectors = torch.from_numpy(AFGRL(**SMALL | _settings(saved)).fit(hidden.graph).embedding_)
+    vectors = torch.from_numpy(NodeEmbedder(**SMALL | _settings(saved)).fit(hidden.graph).embedding_)
     trained, raw = (link_scores(rows, hidden.positive, hidden.negative) for rows in (vectors, graph.x))
     assert panel["vectors"]["trained"]["link_auc"] == pytest.approx(trained.auc, abs=1e-6)
     assert panel["vectors"]["raw"]["link_auc_error"] == pytest.approx(auc_difference_error(trained, raw), abs=1e-6)
@@ -149,7 +149,7 @@ def test_quick_does_not_replace_a_complete_panel(panel, saved):
 
 def test_a_graph_with_few_edges_has_stability_and_no_verdict(tmp_path):
     run, messages = Run(tmp_path / "run"), []
-    AFGRL(**SMALL).fit(communities()).save(run.path)
+    NodeEmbedder(**SMALL).fit(communities()).save(run.path)
     answer = assess_run(Run.open(run.path), CPU, message=messages.append)
     assert answer["stability"]["seeds"].keys() == {"trained"}
     assert (answer["links"], answer["verdict"]["word"]) == (None, None)
@@ -204,7 +204,7 @@ def test_the_page_has_the_panel(panel, saved):
 
 def test_a_run_is_replaced_with_its_panel(saved, tmp_path):
     shutil.copytree(saved, tmp_path / "run")
-    AFGRL(**SMALL).fit(communities()).save(tmp_path / "run", force=True)
+    NodeEmbedder(**SMALL).fit(communities()).save(tmp_path / "run", force=True)
     assert not {"quality", "quality.json"} & {file.name for file in (tmp_path / "run").iterdir()}
 
 
@@ -269,8 +269,8 @@ def test_the_verdict_names_its_measure_and_how_often_it_agreed(trained, kept, wo
 def test_the_panel_knows_which_vectors_contain_training_free_ones(saved):
     graph = communities()
     for overrides, kept in (({}, True), ({"skip": "none"}, False)):
-        settings = resolve(method_class("afgrl").settings_class, overrides, graph=graph)
-        assert method_class("afgrl").keeps_untrained(settings) == kept
+        settings = resolve(method_class("node_embedder").settings_class, overrides, graph=graph)
+        assert method_class("node_embedder").keeps_untrained(settings) == kept
     assert not method_class("dgi").keeps_untrained(resolve(method_class("dgi").settings_class, {}, graph=graph))
 
 
@@ -410,9 +410,15 @@ def test_a_run_with_other_settings_is_not_used(first, second, tables, tmp_path):
         (["demo", "--methods", ","], "needs at least one name"),
         (["demo", "--methods", "raw,raw"], "Each method can be given once"),
         (["demo", "--methods", "rav"], "Unknown method 'rav'"),
-        (["demo", "--methods", "dgi,svd", "--set", "epochs=2"], "do not suit the method 'svd'. The setting 'epochs'"),
+        (
+            ["demo", "--methods", "dgi,svd", "--set", "epochs=2"],
+            "do not suit the method 'svd'. Unknown setting 'epochs'",
+        ),
         (["demo", "--methods", "dgi,svd", "--set", "alpha=2"], "do not suit the method 'dgi'. Unknown setting 'alpha'"),
-        (["demo", "--methods", "afgrl,dgi", "--set", "steps=2"], "do not suit the method 'dgi'. Unknown setting"),
+        (
+            ["demo", "--methods", "node_embedder,dgi", "--set", "steps=2"],
+            "do not suit the method 'dgi'. Unknown setting",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(words, sentence, tmp_path, monkeypatch):

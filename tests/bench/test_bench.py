@@ -171,13 +171,14 @@ def test_full_batches_are_extrapolated_to_all_epochs(monkeypatch):
     """Twice the refresh interval is measured; on a GPU, what happens once per run does not count."""
     asked, once = [], 0.0
 
-    def seconds(graph, device, **settings):
+    def seconds(method, graph, device, **settings):
+        assert method == "afgrl"
         asked.append(settings["epochs"])
         return {"preparation": 3.0, "training": once + 0.5 * settings["epochs"], "embedding": 1.0}
 
-    monkeypatch.setattr(default, "afgrl_seconds", seconds)
+    monkeypatch.setattr(default, "method_seconds", seconds)
     graph = _load("demo", None)[0].graph
-    epochs = resolve(AFGRLSettings, {"batch_size": 0}, graph=graph).epochs
+    epochs = resolve(AFGRLSettings, graph=graph).epochs
     assert default._full_batch_seconds(graph, torch.device("cpu")) == pytest.approx(4 + 0.5 * epochs)
     once = 20.0
     assert default._full_batch_seconds(graph, torch.device("cuda")) == pytest.approx(4 + 0.5 * epochs)
@@ -187,7 +188,7 @@ def test_full_batches_are_extrapolated_to_all_epochs(monkeypatch):
 def test_features_too_large_to_be_dense_leave_dgi_out(monkeypatch):
     monkeypatch.setattr(default, "DGI_BYTES", 1000)
     parts = {"preparation": 0.5, "training": 1.0, "embedding": 0.5}
-    monkeypatch.setattr(default, "afgrl_seconds", lambda graph, device, **settings: parts)
+    monkeypatch.setattr(default, "method_seconds", lambda method, graph, device, **settings: parts)
     found = default.default_times(_load("demo", None)[0].graph, torch.device("cpu"))
     assert (found["dgi_seconds"], found["dgi_ratio"], found["seconds"]) == (None, None, 2.0)
 

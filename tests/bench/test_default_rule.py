@@ -71,12 +71,12 @@ def test_the_overview_has_the_best_baseline_and_the_choice_for_each_graph():
 def test_candidates_differ_from_the_default(monkeypatch, tmp_path):
     """Every candidate names settings that exist and changes at least one kind of graph."""
     from afgrl.config import resolve
-    from afgrl.methods.afgrl import AFGRLSettings
+    from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
     from tests.conftest import communities
 
     graph = communities()
-    defaults = resolve(AFGRLSettings, graph=graph)
+    defaults = resolve(NodeEmbedderSettings, graph=graph)
     for name, change in default_rule.CANDIDATES.items():
-        settings = resolve(AFGRLSettings, change(defaults), graph=graph)
+        settings = resolve(NodeEmbedderSettings, change(defaults), graph=graph)
         assert name == DEFAULT or change(defaults), name
         assert settings.n_components == 512

@@ -25,11 +25,11 @@ from afgrl.data import load
 from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import AfgrlError, Interrupted
 from afgrl.methods import available_methods
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.runs.embeddings import read_parquet
 from afgrl.runs.folder import Run
 
-QUICK = ["epochs=12", "n_components=32", "predictor_width=32", "n_clusters=5", "n_restarts=2", "kmeans_iters=2"]
+QUICK = ["steps=12", "n_components=32", "predictor_width=32", "n_clusters=5", "n_restarts=2", "kmeans_iters=2"]
 FILES = {
     "config.toml", "environment.json", "history.jsonl", "model.safetensors", "model.json",
     "embeddings.parquet", "splits.npz", "graph.safetensors", "nodes.parquet", "data.json",
@@ -72,7 +72,7 @@ def test_evaluate_prints_and_keeps_scores_beside_what_needs_no_training(run):
     assert answer.exit_code == 0, answer.stderr
     scores = json.loads(answer.stdout)
     assert scores == json.loads((run / "scores.json").read_text())
-    assert (scores["dataset"], scores["method"], scores["seed"]) == ("demo", "afgrl", 0)
+    assert (scores["dataset"], scores["method"], scores["seed"]) == ("demo", "node_embedder", 0)
     assert scores["baselines"].keys() == {"raw", "hops", "random", "svd", "ppr"}
     assert scores["last-epoch"]["clustering-readout"].keys() == {"nmi", "homogeneity", "ari"}
     for parts in (scores["last-epoch"], scores["best-epoch"], *scores["baselines"].values()):
@@ -260,8 +260,8 @@ def test_datasets_and_doctor_answer_for_people_and_machines():
         (["fit", "demo", "--method", "afgrll"], "Unknown method 'afgrll'; did you mean 'afgrl'?"),
         (["fit", "demo", "--recipe", "papr"], "Unknown recipe 'papr'; did you mean 'paper'?"),
         (["fit", "demo", "--set", "n_neigbors=3"], "did you mean 'n_neighbors'?"),
-        (["fit", "demo", "--set", "epochs=many"], "'epochs' cannot be 'many'"),
-        (["fit", "demo", "--set", "epochs"], "--set takes name=value"),
+        (["fit", "demo", "--set", "steps=many"], "'steps' cannot be 'many'"),
+        (["fit", "demo", "--set", "steps"], "--set takes name=value"),
         (["fit", "demo", "--device", "tpu"], "auto, cpu or cuda, not 'tpu'"),
         (["fit", "demo", "--config", "none.toml"], "Settings file not found: 'none.toml'"),
         (["fit", "demo", "--resume"], "--resume continues the run given by --out"),
@@ -338,20 +338,20 @@ def test_a_run_whose_successor_fails_comes_back(ring, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("afgrl.experiment.training.training_loop", fails)
-        answer = afgrl("fit", folder, "--out", path, "--device", "cpu", "--quiet", "--force", "--set", "epochs=4")
+        answer = afgrl("fit", folder, "--out", path, "--device", "cpu", "--quiet", "--force", "--set", "steps=4")
     assert answer.exit_code == 1
     assert answer.stderr == "Training diverged.\n"
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
-    fit_tables(folder, path, "--force", settings=["epochs=4"])
+    fit_tables(folder, path, "--force", settings=["steps=4"])
     assert {file.name for file in path.iterdir()} == set(before)
-    assert "epochs = 4" in (path / "config.toml").read_text()
+    assert "steps = 4" in (path / "config.toml").read_text()
 
 
 @pytest.mark.parametrize(
     "option",
     [
         ["--method", "afgrl"], ["--recipe", "paper"], ["--splits", "random"], ["--evaluate-every", 2], ["--label", "x"],
-        ["--seed", 0], ["--set", "epochs=3"], ["--column", "a=text"], ["--undirected"], ["--force"],
+        ["--seed", 0], ["--set", "steps=3"], ["--column", "a=text"], ["--undirected"], ["--force"],
     ],
     ids=lambda option: option[0],
 )  # fmt: skip
@@ -434,7 +434,7 @@ def test_a_run_can_be_used_from_any_folder(tmp_path, monkeypatch):
 def test_a_folder_with_a_datasets_name(tmp_path, monkeypatch):
     write_tables(tmp_path / "demo", [str(i) for i in range(12)])
     monkeypatch.chdir(tmp_path)
-    answer = fit("--out", "run", settings=["epochs=1", "n_components=8"])
+    answer = fit("--out", "run", settings=["steps=1", "n_components=8"])
     assert answer.stderr == "Using the dataset 'demo'; for the folder of that name write ./demo.\n"
     assert "write ./demo" in afgrl("check", "demo").stderr
 
@@ -568,7 +568,7 @@ def process(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-LONG = ["epochs=60", "n_components=32", "predictor_width=32", "n_clusters=20", "refresh_every=3", "checkpoint_every=7"]
+LONG = ["steps=60", "n_components=32", "predictor_width=32", "n_clusters=20", "refresh_every=3", "checkpoint_every=7"]
 
 
 @pytest.fixture(scope="module")
@@ -604,7 +604,7 @@ def test_the_demo_has_the_settings_of_fit_and_scores_them_beside_what_needs_no_t
     assert answer.exit_code == 0, answer.stderr
     assert time.process_time() - began < 150  # one to two minutes of two cores; a shared machine's clock tells less
     settings = Run.open(tmp_path / "run").spec().settings
-    assert settings == resolve(AFGRLSettings, graph=load("demo").graph).model_dump()
+    assert settings == resolve(NodeEmbedderSettings, graph=load("demo").graph).model_dump()
     scores = json.loads(answer.stdout)
     accuracy = {name: parts["classification"]["accuracy"]["mean"] for name, parts in scores["baselines"].items()}
     assert accuracy.keys() == {"raw", "hops", "random", "svd", "ppr"}

@@ -41,7 +41,13 @@ def test_one_node_has_no_plural():
     device |= {"seconds": 2.0, "temporary_bytes": 0, "narrower": None, "faster": []}
     names = ("steps", "batch_size", "input", "skip", "n_components", "predictor_width", "n_hops")
     disk = {"run_bytes": 40000, "temporary_bytes": 0, "reading_memory_bytes": 0}
-    answer = {**counts, "settings": dict.fromkeys(names, 1), "devices": [device], "disk": disk}
+    counts["method"] = "node_embedder"
+    answer = {
+        **counts,
+        "settings": dict.fromkeys(names, 1),
+        "devices": [device],
+        "disk": disk,
+    }
     shown = printed(tables.forecast(answer)[0])
     assert "a: 1 node, 0 edges, 2 features" in shown
     assert "cpu 39.1 KiB 2 GiB yes 1 ms 2.0 s" in shown

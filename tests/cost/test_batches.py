@@ -28,6 +28,7 @@ from afgrl.cost.workload import Workload
 from afgrl.data.synthetic import synthetic_graph
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.ops.collectives import Shards
 from afgrl.ops.propagation import gcn_norm, row_table
 from benchmarks import RESULTS
@@ -38,18 +39,19 @@ from afgrl.bench.measure import peak_memory
 from afgrl.config import resolve
 from afgrl.data.synthetic import synthetic_graph
 from afgrl.doctor import examine
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.train.cuda_graph import eager_step
 from afgrl.train.state import initial_state
 
 name, settings, device = sys.argv[1], json.loads(sys.argv[2]), torch.device("cpu")
 examine()  # loads libraries, which is not part of training
 graph = synthetic_graph(name)
-settings = resolve(AFGRLSettings, settings, graph=graph)
+settings = resolve(NodeEmbedderSettings, settings, graph=graph)
 with peak_memory(device) as peak:
-    state, inputs = initial_state("afgrl", settings, graph, device)
+    state, inputs = initial_state("node_embedder", settings, graph, device)
     for _ in range(2):
         eager_step(state.method, state.optimizer, state.rng, inputs)
+    state.method.complete(inputs)
     state.method.embed(inputs)
 print(peak[0])
 """
@@ -60,7 +62,7 @@ RATES = {"train": 1e11, "search": 1e11}
 
 
 def chosen(graph, **settings):
-    return resolve(AFGRLSettings, {"batch_size": 1024} | settings, graph=graph)
+    return resolve(NodeEmbedderSettings, {"batch_size": 1024} | settings, graph=graph)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -112,7 +114,7 @@ def test_the_non_zeros_of_a_small_table_are_counted(n_hops):
 
 def test_a_step_by_hand():
     config = resolve(
-        AFGRLSettings,
+        NodeEmbedderSettings,
         {"batch_size": 10, "n_components": 3, "predictor_width": 5, "n_hops": 1, "skip": "none", "input": "features",
          "dropout": 0.0, "steps": 4, "refresh_every": 3},
         graph=synthetic_graph("cora"),
@@ -140,11 +142,11 @@ def test_every_proposal_is_faster_and_can_be_trained(name, settings):
     config, load = chosen(graph, **settings), Workload.of(graph, "cpu")
     total = batch_seconds(config, load, RATES).total(config)
     proposals = faster(config, load, RATES)
-    assert [proposal["method"] for proposal in proposals] == ["afgrl", "svd"]
+    assert [proposal["method"] for proposal in proposals] == ["node_embedder", "svd"]
     for proposal in proposals:
         assert proposal["seconds"] < total
         assert "accuracy" in proposal["quality"]
-        resolve(AFGRLSettings, config.model_dump() | proposal["settings"])
+        resolve(NodeEmbedderSettings, config.model_dump() | proposal["settings"])
     assert proposals[0]["settings"] == {"steps": config.steps // 2}
     assert proposals[-1]["seconds"] == svd_seconds(config.n_components, load, RATES)
 
@@ -181,7 +183,7 @@ def test_narrower_settings_for_batches_can_be_trained(small_graph, settings):
     load = Workload.of(small_graph, "cpu")
     fitting = narrower(config, load, needed_memory(config, load) - 1)
     assert fitting is not None
-    changed = resolve(AFGRLSettings, config.model_dump() | fitting)
+    changed = resolve(NodeEmbedderSettings, config.model_dump() | fitting)
     assert needed_memory(changed, load) < needed_memory(config, load)
 
 

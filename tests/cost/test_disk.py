@@ -1,6 +1,7 @@
 """What reading and a run need on disk: stated before, and refused with one sentence if it is not there."""
 
 import json
+from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
@@ -18,7 +19,8 @@ from afgrl.cost import disk
 from afgrl.cost.disk import check_reading, reading_needs
 from afgrl.data import files
 from afgrl.experiment.reading import begin_run
-from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
+from afgrl.methods.node_embedder import NodeEmbedderMethod
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.runs.spec import RunSpec
 from afgrl.train.distributed import Processes
 
@@ -74,8 +76,8 @@ def test_a_run_that_does_not_fit_the_disk_is_refused_with_the_setting_that_would
     out = tmp_path / "run"
     wide = [*SHORT, "--set", "n_components=256", "--set", "skip=svd"]
     dataset, given = load(str(tables)), {"steps": 2, "refresh_every": 2, "n_components": 256, "skip": "svd"}
-    settings = resolve(AFGRLSettings, given, graph=dataset.graph)
-    needed = disk.run_disk(AFGRLMethod, settings.model_copy(update={"n_components": 128}), dataset)
+    settings = resolve(NodeEmbedderSettings, given, graph=dataset.graph)
+    needed = disk.most_run_disk(NodeEmbedderMethod, settings.model_copy(update={"n_components": 128}), dataset)
     monkeypatch.setattr(disk, "free_disk", lambda _: needed)
     answer = CliRunner().invoke(app, ["fit", str(tables), "--out", str(out), *wide])
     assert answer.exit_code == 2
@@ -88,24 +90,23 @@ def test_a_run_that_does_not_fit_the_disk_is_refused_with_the_setting_that_would
 def test_features_that_several_processes_share_are_counted(tables, monkeypatch):
     """Too large for the run's copy, they are in its features.safetensors unless the source has them as an array."""
     dataset = load(str(tables))
-    settings = resolve(AFGRLSettings, {"steps": 2}, graph=dataset.graph)
+    settings = resolve(NodeEmbedderSettings, {"steps": 2}, graph=dataset.graph)
     size = dataset.graph.x.numel() * 4
-    inside = disk.run_disk(AFGRLMethod, settings, dataset)
+    inside = disk.most_run_disk(NodeEmbedderMethod, settings, dataset)
     monkeypatch.setattr(disk, "MAX_FEATURE_BYTES", size - 1)
-    assert disk.run_disk(AFGRLMethod, settings, dataset) == inside - size
-    assert disk.run_disk(AFGRLMethod, settings, dataset, all_features=True) == inside
+    assert disk.most_run_disk(NodeEmbedderMethod, settings, dataset) == inside - size
+    assert disk.most_run_disk(NodeEmbedderMethod, settings, dataset, all_features=True) == inside
 
 
 @pytest.mark.parametrize(("n_processes", "refused"), [(1, False), (2, True)])
 def test_a_disk_too_small_for_shared_features_is_refused(tables, tmp_path, monkeypatch, n_processes, refused):
     dataset, spec = load(str(tables)), RunSpec(str(tables), settings={"steps": 2, "batch_size": 64})
-    needed = disk.run_disk(AFGRLMethod, spec.resolved(dataset)[1], dataset)
+    needed = disk.most_run_disk(NodeEmbedderMethod, spec.resolved(dataset)[1], dataset)
     monkeypatch.setattr(disk, "MAX_FEATURE_BYTES", 0)
     monkeypatch.setattr(disk, "free_disk", lambda _: needed - 1)
     processes = Processes(0, n_processes, torch.device("cpu"), distributed=n_processes > 1)
-    begin = partial(
-        begin_run, spec, tmp_path / "run", processes, force=False, with_features=False, message=lambda sentence: None
-    )
+    options = {"held": ExitStack(), "force": False, "with_features": False, "message": lambda sentence: None}
+    begin = partial(begin_run, spec, tmp_path / "run", processes, **options)
     if refused:
         with pytest.raises(UserError, match="iB on the disk of"):
             begin()

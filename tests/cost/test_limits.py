@@ -6,7 +6,7 @@ import torch
 import torch.utils._device as device_context
 from typer.testing import CliRunner
 
-from afgrl import AFGRL, BGRL, DGI, SVD, DeepWalk, Graph, UserError
+from afgrl import AFGRL, BGRL, DGI, SVD, DeepWalk, Graph, NodeEmbedder, UserError
 from afgrl.cli.entry_point import app
 from afgrl.config import resolve
 from afgrl.cost import limits, machine, program
@@ -17,6 +17,7 @@ from afgrl.cost.workload import Workload
 from afgrl.data import Dataset
 from afgrl.methods import Size, available_methods, method_class
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from tests.control_groups import process_in_group
 
 CPU = torch.device("cpu")
@@ -114,7 +115,7 @@ def test_the_total_is_that_of_the_machine_or_the_smallest_limit_without_what_is_
 def test_the_estimate_contains_the_program(small_graph, monkeypatch):
     monkeypatch.setattr("afgrl.cost.forecast.program_memory", lambda: (400 << 20, 500 << 20))
     (row,) = (row for row in estimate_cost(Dataset("small", small_graph), {})["devices"] if row["device"] == "cpu")
-    settings = resolve(AFGRLSettings, {}, graph=small_graph)
+    settings = resolve(NodeEmbedderSettings, {}, graph=small_graph)
     assert row["memory_bytes"] == (400 << 20) + needed_memory(settings, Workload.of(small_graph, "cpu"))
     monkeypatch.setattr("afgrl.cost.forecast.program_memory", lambda: (400 << 20, 9 << 40))  # while reading the graph
     (row, *_) = estimate_cost(Dataset("small", small_graph), {})["devices"]
@@ -132,19 +133,21 @@ def test_the_memory_of_this_process(monkeypatch):
 
 
 @pytest.mark.parametrize(("include_self", "most"), [(True, 5), (False, 4)])
-@pytest.mark.parametrize("mode", [{"steps": 2}, {"epochs": 2}])
-def test_more_neighbors_than_nodes_are_refused(include_self, most, mode):
+@pytest.mark.parametrize(("cls", "mode"), [(NodeEmbedder, {"steps": 2}), (AFGRL, {"epochs": 2})])
+def test_more_neighbors_than_nodes_are_refused(include_self, most, cls, mode):
     graph = Graph(np.eye(5), np.array([[0, 1, 2], [1, 2, 3]]))
     settings = mode | {"include_self": include_self, "n_clusters": 2, "n_components": 2, "device": "cpu"}
-    assert AFGRL(n_neighbors=most, **settings).fit_transform(graph).shape == (5, 2)
+    assert cls(n_neighbors=most, **settings).fit_transform(graph).shape == (5, 2)
     with pytest.raises(UserError, match=f"'n_neighbors' cannot be {most + 1}: a graph of 5 nodes has at most {most}"):
-        AFGRL(n_neighbors=most + 1, **settings).fit(graph)
+        cls(n_neighbors=most + 1, **settings).fit(graph)
 
 
+@pytest.mark.parametrize("cls", [AFGRLSettings, NodeEmbedderSettings])
 @pytest.mark.parametrize("include_self", [True, False, "false"])
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_defaults_of_small_graphs_are_valid_and_can_be_given_again(n, include_self):
+def test_defaults_of_small_graphs_are_valid_and_can_be_given_again(n, include_self, cls):
     graph = Graph(np.eye(3)[:n], np.empty((2, 0)))
-    settings = resolve(AFGRLSettings, {"include_self": include_self}, graph=graph)
-    assert settings.n_neighbors == max(1, n if include_self is True else n - 1)
-    assert resolve(AFGRLSettings, settings.model_dump(), graph=graph) == settings  # as `--config` of a run does
+    settings = resolve(cls, {"include_self": include_self}, graph=graph)
+    most = 4 if cls is AFGRLSettings else 12
+    assert settings.n_neighbors == min(most, max(1, n if include_self is True else n - 1))
+    assert resolve(cls, settings.model_dump(), graph=graph) == settings  # as `--config` of a run does

@@ -1,6 +1,7 @@
 """Whether tables of training are in memory or in files."""
 
 import functools
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from afgrl.experiment.reading import begin_run
 from afgrl.experiment.training import fit
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.ops import storage as tables
 from afgrl.runs.spec import EvaluationPlan, RunSpec
 from afgrl.train.distributed import Processes
@@ -50,7 +52,7 @@ def in_small_files(tmp_path, monkeypatch):
 
 
 def settings_of(graph, **given):
-    return resolve(AFGRLSettings, given, graph=graph)
+    return resolve(NodeEmbedderSettings, given, graph=graph)
 
 
 def test_tables_are_in_files_if_they_do_not_fit(small_graph, load, monkeypatch):
@@ -65,7 +67,7 @@ def test_tables_are_in_files_if_they_do_not_fit(small_graph, load, monkeypatch):
 
 
 def test_full_batches_have_no_files(small_graph, load):
-    assert plan_with_files(settings_of(small_graph, epochs=1), load) is None
+    assert plan_with_files(resolve(AFGRLSettings, graph=small_graph), load) is None
 
 
 def test_what_fits_neither_names_a_setting_and_a_folder(small_graph, load, monkeypatch):
@@ -73,12 +75,12 @@ def test_what_fits_neither_names_a_setting_and_a_folder(small_graph, load, monke
     in_files = plan_with_files(settings, load)
     monkeypatch.setattr(Workload, "of", lambda graph, device: load)
     monkeypatch.setattr(limits, "total_memory", lambda kind: in_files.memory_bytes)
-    check_memory(method_class("afgrl"), settings, small_graph, CPU)
+    check_memory(method_class("node_embedder"), settings, small_graph, CPU)
     monkeypatch.setattr(storage, "free_disk", lambda folder: 0)
     with pytest.raises(
         UserError, match=r"iB; .*; or set AFGRL_CACHE to a folder with [\d.]+ .iB for temporary files\.$"
     ):
-        check_memory(method_class("afgrl"), settings, small_graph, CPU)
+        check_memory(method_class("node_embedder"), settings, small_graph, CPU)
 
 
 def test_processes_of_one_machine_are_refused_where_one_would_use_files(small_graph, load, tmp_path, monkeypatch):
@@ -89,7 +91,8 @@ def test_processes_of_one_machine_are_refused_where_one_would_use_files(small_gr
     write_planted(Planted(60, 200, features=4, classes=3), tmp_path / "source")
     spec = RunSpec(str(tmp_path / "source"), settings={"n_components": 64} | BATCHES)
     several, out = Processes(0, 2, CPU), tmp_path / "run"
-    begin = functools.partial(begin_run, spec, out, force=False, with_features=True, message=lambda sentence: None)
+    options = {"held": ExitStack(), "force": False, "with_features": True, "message": lambda sentence: None}
+    begin = functools.partial(begin_run, spec, out, **options)
     with pytest.raises(UserError, match=r"iB; .*; or use one process, whose tables can be in temporary files\.$"):
         begin(several)
     assert not out.exists()

@@ -160,7 +160,7 @@ def test_types_without_columns_have_structural_features(tmp_path):
 
 
 def test_a_run_of_typed_tables_embeds_new_nodes(tmp_path, shop):
-    small = ("--set", "epochs=2", "--set", "n_components=4", "--set", "n_clusters=2", "--quiet", "--device", "cpu")
+    small = ("--set", "steps=2", "--set", "n_components=4", "--set", "n_clusters=2", "--quiet", "--device", "cpu")
     answer = afgrl("fit", shop, "--out", tmp_path / "run", *small)
     assert answer.exit_code == 0, answer.stderr
     assert afgrl("evaluate", tmp_path / "run", "--device", "cpu").exit_code == 0

@@ -74,7 +74,7 @@ def test_text_columns_are_embedded_by_the_model(tmp_path, model_folder, no_netwo
 def test_a_run_with_a_text_model_embeds_new_nodes(tmp_path, model_folder, monkeypatch):
     folder, run = write_tables(tmp_path / "old"), tmp_path / "run"
     monkeypatch.chdir(model_folder.parent)
-    small = ("--set", "epochs=2", "--set", "n_components=4", "--set", "n_clusters=2", "--quiet", "--device", "cpu")
+    small = ("--set", "steps=2", "--set", "n_components=4", "--set", "n_clusters=2", "--quiet", "--device", "cpu")
     answer = afgrl("fit", folder, "--out", run, "--text-model", model_folder.name, *small)
     assert answer.exit_code == 0, answer.stderr
     stored = json.loads((run / "preprocessing.json").read_text())[-1]

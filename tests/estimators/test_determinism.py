@@ -14,11 +14,10 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 
-from afgrl import AFGRL
-from afgrl.estimators import NodeEmbedder
+from afgrl import AFGRL, NodeEmbedder
+from afgrl.estimators import MethodEstimator
 from afgrl.estimators.base import parameters_of
 from afgrl.experiment.training import fit
-from afgrl.methods import method_class
 from afgrl.runs.folder import Run
 from afgrl.runs.spec import RunSpec
 from afgrl.train.device import choose_device
@@ -45,14 +44,12 @@ np.savez(out, threads=torch.get_num_threads(), **vectors)
 
 
 def cases():
-    """AFGRL in batches and in full batches, and all other estimators."""
-    found = [("batches", "AFGRL", BATCHES), ("full", "AFGRL", FULL)]
-    for cls in NodeEmbedder.__subclasses__():
-        if cls is not AFGRL and cls.__module__ == AFGRL.__module__:
+    """The default, AFGRL, and all other estimators."""
+    found = [("batches", "NodeEmbedder", BATCHES), ("full", "AFGRL", FULL)]
+    for cls in MethodEstimator.__subclasses__():
+        if cls not in (AFGRL, NodeEmbedder) and cls.__module__ == AFGRL.__module__:
             known = inspect.signature(cls).parameters
             settings = {name: value for name, value in OTHERS.items() if name in known}
-            if not method_class(cls.method).trains:
-                del settings["epochs"]
             found.append((cls.__name__, cls.__name__, settings))
     return found
 
@@ -94,10 +91,10 @@ def cosines(vectors):
     return unit @ unit.T
 
 
-@pytest.mark.parametrize("settings", [BATCHES, FULL], ids=["batches", "full batches"])
-def test_pickling_changes_no_bit(settings):
+@pytest.mark.parametrize(("cls", "settings"), [(NodeEmbedder, BATCHES), (AFGRL, FULL)])
+def test_pickling_changes_no_bit(cls, settings):
     graph = communities(**SIZE)
-    estimator = AFGRL(**settings, random_state=3)
+    estimator = cls(**settings, random_state=3)
     copied = pickle.loads(pickle.dumps(estimator)).fit(graph)
     fitted = estimator.fit(graph)
     again = pickle.loads(pickle.dumps(fitted))
@@ -105,18 +102,18 @@ def test_pickling_changes_no_bit(settings):
     for same in (copied.embedding_, again.embedding_, again.transform(graph), again.fit_transform(graph)):
         assert np.array_equal(same, expected)
     assert np.array_equal(clone(fitted).fit_transform(graph), expected)
-    resolved = AFGRL(**parameters_of(fitted.method_.settings), device="cpu")  # every setting given explicitly
+    resolved = cls(**parameters_of(fitted.method_.settings), device="cpu")  # every setting given explicitly
     assert np.array_equal(resolved.fit_transform(graph), expected)
 
 
-@pytest.mark.parametrize("settings", [BATCHES, FULL], ids=["batches", "full batches"])
-def test_a_run_that_another_process_resumes_has_the_same_bits(settings, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("method", "settings"), [("node_embedder", BATCHES), ("afgrl", FULL)])
+def test_a_run_that_another_process_resumes_has_the_same_bits(method, settings, tmp_path, monkeypatch):
     """Stopped between two refreshes, as if killed: the new process has only the files."""
     graph = communities(**SIZE)
     source = tmp_path / "graph.npz"
     write_npz(source, graph)
     given = {name: value for name, value in settings.items() if name != "device"} | {"checkpoint_every": 4}
-    spec = RunSpec(str(source), settings=given)
+    spec = RunSpec(str(source), method, settings=given)
     whole = fit(spec, tmp_path / "whole", choose_device("cpu"))
     save = Run.save_checkpoint
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from afgrl import AFGRL
-from afgrl.estimators import NodeEmbedder
+from afgrl.estimators import MethodEstimator
 from afgrl.methods import method_class
 
 pytestmark = [
@@ -18,11 +18,10 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{cls.__module__}.{cls.__name__}")
     for cls in (SkipTestWarning, EstimatorCheckFailedWarning)
 ]
-IN_BATCHES = {"steps": 2, "n_components": 2, "encoder_width": 4, "predictor_width": 4, "n_clusters": 2}
-# Of the settings that an estimator has; AFGRL then trains in full batches.
+# Of the settings that an estimator has.
 SMALL = {
     "epochs": 2, "n_components": 2, "predictor_width": 4, "n_clusters": 2, "hidden_width": 4, "projection_width": 4,
-    "walk_length": 4, "window": 2,
+    "walk_length": 4, "window": 2, "encoder_width": 4,
 }  # fmt: skip
 
 # Checks that fail, and why they do not apply.
@@ -76,15 +75,11 @@ def failures(results):
 
 def small(cls):
     known = inspect.signature(cls).parameters
-    return {name: value for name, value in SMALL.items() if name in known and (name != "epochs" or trains(cls))}
+    given = {name: value for name, value in SMALL.items() if name in known}
+    return given | ({"steps": 2} if "steps" in known and "epochs" not in known else {})
 
 
-def trains(cls):
-    return method_class(cls.method).trains
-
-
-CASES = [(cls, small(cls)) for cls in NodeEmbedder.__subclasses__() if not issubclass(cls, OnTables)]
-CASES += [(AFGRL, IN_BATCHES)]
+CASES = [(cls, small(cls)) for cls in MethodEstimator.__subclasses__() if not issubclass(cls, OnTables)]
 
 
 @pytest.mark.parametrize(("cls", "settings"), CASES, ids=lambda part: part.__name__ if inspect.isclass(part) else "")

@@ -23,7 +23,7 @@ from afgrl.analysis.neighbors import find_similar
 from afgrl.analysis.new_nodes import embed_new_nodes
 from afgrl.csr import csr_from_scipy
 from afgrl.data.splits import random_splits
-from afgrl.estimators.base import NodeEmbedder
+from afgrl.estimators.base import MethodEstimator
 from afgrl.experiment.evaluation import evaluate_run
 from afgrl.methods import method_class
 from afgrl.methods.afgrl import AFGRLSettings
@@ -213,19 +213,6 @@ def test_what_was_repaired_in_tables_is_a_warning():
         from_pandas(nodes, edges)
 
 
-@pytest.mark.parametrize("setting", [{"epochs": 2}, {"n_layers": 2, "epochs": 2}])
-def test_a_setting_that_selects_full_batches_warns(small_graph, setting):
-    with pytest.warns(UserWarning, match="selects full batches, as in the paper"):
-        AFGRL(**SMALL | setting).fit(small_graph)
-
-
-@pytest.mark.parametrize("setting", [{"batch_size": 0, "epochs": 2}, {"epochs": None, "steps": 2}])
-def test_a_setting_that_says_what_it_selects_does_not_warn(small_graph, setting, recwarn):
-    settings = {name: value for name, value in SMALL.items() if name not in ("epochs", "n_hops")}
-    AFGRL(**settings | setting).fit(small_graph)
-    assert not [each for each in recwarn if "full batches" in str(each.message)]
-
-
 def test_neighbors_are_scikit_learns(fitted):
     expected = NearestNeighbors(n_neighbors=4, metric="cosine").fit(fitted.embedding_)
     distance, index = fitted.kneighbors(n_neighbors=4)
@@ -323,13 +310,11 @@ def test_a_verbose_fit_shows_progress(small_graph, capsys):
     assert "5/5" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sorted(cls.__name__ for cls in NodeEmbedder.__subclasses__()))
+@pytest.mark.parametrize("name", sorted(cls.__name__ for cls in MethodEstimator.__subclasses__()))
 def test_every_sibling_fits_saves_and_loads(name, small_graph, tmp_path):
     cls = getattr(afgrl, name)
     small = {**SMALL, "hidden_width": 8, "projection_width": 8, "walk_length": 6, "batch_size": 32, "keep": 5}
     known = {key: value for key, value in small.items() if key in inspect.signature(cls).parameters}
-    if not method_class(cls.method).trains:
-        del known["epochs"]
     if method_class(cls.method).supports_batches:  # epochs are full batches
         del known["batch_size"]
     fitted = cls(**known).fit(small_graph)

@@ -37,7 +37,7 @@ def test_score_by_hand() -> None:
     score = Score("accuracy", (1.0, 2.0, 3.0, 6.0), "by hand")
     assert (score.mean, score.std) == (3.0, pytest.approx(np.std([1, 2, 3, 6])))
     assert score.as_json() == {"mean": 3.0, "std": score.std, "values": [1.0, 2.0, 3.0, 6.0]}
-    assert str(score) == "3 ± 1.9"
+    assert str(score) == "3.000 ± 1.871"
     single = Score("sim@5", (np.float32(0.5),), "by hand")  # type: ignore[arg-type]
     assert (single.mean, single.std) == (0.5, 0.0)
     assert type(single.values[0]) is float

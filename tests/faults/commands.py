@@ -10,9 +10,9 @@ from tests.faults.states import USERS
 FIT = [
     "--device", "cpu", "--quiet", "--label", "topic", "--evaluate-every", "2", "--set", "n_components=8",
     "--set", "predictor_width=8", "--set", "n_clusters=3", "--set", "n_restarts=2", "--set", "kmeans_iters=2",
-    "--set", "checkpoint_every=2", "--set", "n_hops=0", "--set", "n_layers=1",
+    "--set", "checkpoint_every=2",
 ]  # fmt: skip
-FIRST, SECOND = ["--set", "epochs=4"], ["--set", "epochs=5", "--set", "seed=1"]
+FIRST, SECOND = ["--set", "steps=4"], ["--set", "steps=5", "--set", "seed=1"]
 
 
 @dataclass(frozen=True)

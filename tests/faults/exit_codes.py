@@ -52,7 +52,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         source, run = write_source(Path(name) / "source", 2000), f"{name}/run"
         with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-            app(["fit", "demo", "--out", run, "--quiet", "--device", "cpu", "--set", "epochs=1"])
+            app(["fit", "demo", "--out", run, "--quiet", "--device", "cpu", "--set", "steps=1"])
         for command, (expected, words) in COMMANDS.items():
             if given.only in (None, command):
                 filled = [word.format(run=run, source=source) for word in words]

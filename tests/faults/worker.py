@@ -162,10 +162,10 @@ def run_words(words):
 
 
 def fitted_estimator(source):
-    from afgrl import AFGRL, load
+    from afgrl import NodeEmbedder, load
 
     small = {"n_components": 8, "predictor_width": 8, "n_clusters": 3, "n_restarts": 2, "kmeans_iters": 2}
-    return AFGRL(epochs=3, n_hops=0, n_layers=1, device="cpu", **small).fit(load(source))
+    return NodeEmbedder(steps=3, device="cpu", **small).fit(load(source))
 
 
 def convert_once(path):

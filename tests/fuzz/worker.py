@@ -20,7 +20,7 @@ from afgrl.cli.entry_point import app
 from afgrl.config import resolve, settings_from_file
 from afgrl.data.demo import load_demo
 from afgrl.errors import UserError
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from tests.fuzz.corpus import Case, load_case
 from tests.fuzz.handmade import catalog
 from tests.fuzz.handmade.outcome import answer
@@ -116,7 +116,7 @@ def _settings(folder: Path) -> tuple[str, str]:
     global DEMO
     DEMO = DEMO or load_demo().graph
     try:
-        resolve(AFGRLSettings, settings_from_file(folder / "settings.toml"), graph=DEMO)
+        resolve(NodeEmbedderSettings, settings_from_file(folder / "settings.toml"), graph=DEMO)
     except UserError as error:
         return _not_one_sentence(str(error)), str(error)
     except BaseException:

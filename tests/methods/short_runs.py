@@ -12,7 +12,9 @@ N_CLASSES, N_SPLITS = 3, 2
 # Small values for the settings that a method has; the other settings keep their defaults.
 SMALL = {
     "epochs": 6,
+    "steps": 6,
     "n_components": 8,
+    "encoder_width": 8,
     "predictor_width": 8,
     "n_clusters": 4,
     "n_restarts": 2,
@@ -32,17 +34,16 @@ def small_settings(name, graph, **settings):
     """The settings of a short run: SMALL and ``settings``, without those that the method does not have."""
     cls = method_class(name)
     labels = cls.label_settings(N_CLASSES, N_SPLITS) if cls.needs_labels else {}
-    fields = set(cls.settings_class.model_fields) - (set() if cls.trains else {"epochs"})
-    if cls.supports_batches:
-        settings = in_batches(settings) if "steps" in settings else settings | {"batch_size": 0}
+    fields = set(cls.settings_class.model_fields)
+    if cls.supports_batches:  # full batches, unless the case sets steps
+        full = {"batch_size": 0, "steps": 0}
+        own = {"epochs": 0, "steps": settings.get("epochs", settings["steps"])} if "steps" in settings else full
+        settings = settings | own
+    elif "steps" in fields:  # a test that sets the number of epochs sets that of steps
+        width = {"encoder_width": settings["n_components"]} if "n_components" in settings else {}
+        settings = {"steps": settings.get("epochs", SMALL["steps"])} | width | settings
     layers = ({key: value for key, value in layer.items() if key in fields} for layer in (SMALL, settings))
     return resolve(cls.settings_class, *layers, labels, graph=graph)
-
-
-def in_batches(settings):
-    """The settings of a run in batches; a test that sets the number of epochs sets that of steps."""
-    wide = {"encoder_width": settings.get("n_components", SMALL["n_components"])}
-    return wide | settings | {"steps": settings.get("epochs", settings["steps"]), "epochs": 0}
 
 
 def start_run(name, graph, device=CPU, labels=None, **settings):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from afgrl.methods.afgrl import LARGE
-from afgrl.methods.parts.afgrl_settings import EXACT_IN_BATCHES
+from afgrl.methods.defaults import EXACT_IN_BATCHES
+from afgrl.methods.parts.positive_settings import LARGE
 from afgrl.nn import Progress
 from afgrl.train.cuda_graph import eager_step
 from tests.conftest import communities
@@ -12,8 +12,8 @@ from tests.methods.short_runs import small_settings, start_run, train_run
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
-def settings(**given):
-    return small_settings("afgrl", communities(), **given)
+def settings(method="afgrl", **given):
+    return small_settings(method, communities(), **given)
 
 
 def test_training_brings_nodes_of_the_same_group_closer():
@@ -34,9 +34,9 @@ def test_training_brings_nodes_of_the_same_group_closer():
 def test_large_graphs_are_searched_in_clusters_on_a_cpu_only():
     assert settings().searches_clusters(LARGE + 1, CPU)
     assert not settings().searches_clusters(LARGE, CPU)
-    assert settings(steps=1).searches_clusters(EXACT_IN_BATCHES + 1, CPU)
-    assert not settings(steps=1).searches_clusters(EXACT_IN_BATCHES, CPU)
-    assert not settings(steps=1).searches_clusters(EXACT_IN_BATCHES + 1, CUDA)
+    assert settings("node_embedder").searches_clusters(EXACT_IN_BATCHES + 1, CPU)
+    assert not settings("node_embedder").searches_clusters(EXACT_IN_BATCHES, CPU)
+    assert not settings("node_embedder").searches_clusters(EXACT_IN_BATCHES + 1, CUDA)
     assert not settings().searches_clusters(LARGE + 1, CUDA)
     assert not settings(search="exact").searches_clusters(LARGE + 1, CPU)
     assert settings(search="clusters").searches_clusters(10, CUDA)

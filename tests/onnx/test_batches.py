@@ -1,4 +1,4 @@
-"""The export of AFGRL trained in batches: the encoder, the vectors without training, and their projection."""
+"""The export of the default embedding: the encoder, the vectors without training, and their projection."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ import torch
 from afgrl.config import resolve
 from afgrl.experiment.model import describe_model, load_method
 from afgrl.graph import Graph
-from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.parts import batch_inputs, spectral
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.runs.folder import Run
 from afgrl.train.loop import training_loop
 from afgrl.train.state import initial_state
@@ -45,10 +45,10 @@ def others(n_features):
 
 def exported(folder, graph, **given):
     """The trained method of a run, and an ONNX session of its export."""
-    settings = resolve(AFGRLSettings, SMALL | given, graph=graph)
-    state, inputs = initial_state("afgrl", settings, graph, CPU)
+    settings = resolve(NodeEmbedderSettings, SMALL | given, graph=graph)
+    state, inputs = initial_state("node_embedder", settings, graph, CPU)
     training_loop(state, inputs)
-    state.method.embed(inputs)  # fits the projection
+    state.method.complete(inputs)
     run = Run.create(folder / "run")
     description = describe_model(state.method, weighted=graph.edge_weight is not None, epochs=state.step, seconds=0)
     run.save_model(state.method.state_dict(), description)

@@ -91,7 +91,7 @@ def test_edge_weights_are_an_input_if_training_had_them(tmp_path):
 def test_onnxruntime_gives_the_vectors_of_other_methods(tmp_path, name):
     cls = getattr(estimators, name)
     few = {key: value for key, value in SMALL.items() if key in cls().get_params()}
-    model = cls(**few | ({"epochs": 0} if name == "RandomEncoder" else {})).fit(communities())
+    model = cls(**few).fit(communities())
     model.save(tmp_path / "run")
     export_encoder(Run.open(tmp_path / "run"), tmp_path / "model.onnx")
     for graph in graphs():

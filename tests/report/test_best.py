@@ -31,10 +31,12 @@ def test_the_best_untrained_vectors_have_the_command_that_makes_them(tmp_path):
     assert best_vectors(run, stored, COLUMNS) is None
 
 
-@pytest.mark.parametrize("settings", [{"steps": 2, "n_components": 16}, {"batch_size": 0, "epochs": 2}])
-def test_the_commands_give_the_vectors_that_were_scored(settings, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "settings"), [("node_embedder", {"steps": 2, "n_components": 16}), ("afgrl", {"epochs": 2})]
+)
+def test_the_commands_give_the_vectors_that_were_scored(method, settings, tmp_path):
     small = {"n_clusters": 5, "predictor_width": 16, **settings}
-    run = fit(RunSpec("demo", settings=small), tmp_path / "run", CPU)
+    run = fit(RunSpec("demo", method, settings=small), tmp_path / "run", CPU)
     for name, vectors in untrained_embeddings(run.spec(), load("demo"), CPU):
         words = shlex.split(command_of_baseline(run, name))[1:]
         answer = afgrl(*words, "--out", tmp_path / name, "--device", "cpu", "--quiet")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings
 from afgrl.reproduce import best_epoch, table2
 from afgrl.reproduce.pipeline import RESULTS
 from afgrl.reproduce.result import seeds_of
@@ -25,17 +25,17 @@ from tests.reproduce.records import record
     ],
 )
 def test_a_run_is_evaluated_six_times_or_more_and_twice_in_a_grid(epochs, patience, every, every_in_a_grid):
-    settings = Settings(epochs=epochs, patience=patience)
+    settings = EpochSettings(epochs=epochs, patience=patience)
     assert evaluation_plan(settings) == EvaluationPlan(every=every)
     assert evaluation_plan(settings, grid=True) == EvaluationPlan(every=every_in_a_grid)
     assert evaluation_plan(settings, quick=True).every == max(1, epochs)
 
 
 def test_tables_share_their_runs():
-    scope = Scope(("demo",), ("afgrl", "bgrl", "raw"), quick=True)
+    scope = Scope(("demo",), ("node_embedder", "afgrl", "bgrl", "raw"), quick=True)
     specs = [RESULTS[name].specs(scope) for name in ("table2", "table3", "table4")]
     assert specs[0] == specs[1] == specs[2]
-    assert len(set(specs[0])) == 4  # AFGRL with two recipes
+    assert len(set(specs[0])) == 4
 
 
 def test_in_a_grid_published_settings_are_evaluated_as_often_as_others(available):

@@ -125,10 +125,10 @@ def test_small_differences_look_small():
 
 def test_methods_since_the_paper_have_a_table_of_their_own(available):
     available("photo", "cs")
-    scope = Scope(("photo", "cs"), ("afgrl", "signa", "raw"))
+    scope = Scope(("photo", "cs"), ("node_embedder", "signa", "raw"))
     wanted = since.specs(scope)
     assert {(spec.method, spec.recipe) for spec in wanted} == {
-        ("afgrl", "default"), ("signa", "paper"), ("signa", "default"),
+        ("node_embedder", "default"), ("signa", "paper"), ("signa", "default"),
     }  # fmt: skip
     assert not {"signa"} & {spec.method for spec in table2.specs(scope)}
 
@@ -141,6 +141,6 @@ def test_methods_since_the_paper_have_a_table_of_their_own(available):
     records = {spec: record(float(i)) for i, spec in enumerate(wanted) if spec.source == "photo"}
     records[next(spec for spec in wanted if spec.source == "cs")] = record(7.0)  # the others are missing
     accuracy, *_, cost = since.result(scope, records).tables
-    assert [row[0] for row in accuracy.rows] == ["afgrl, default", "signa", "signa, default"]
+    assert [row[0] for row in accuracy.rows] == ["node_embedder", "signa", "signa, default"]
     assert [row[1:] for row in accuracy.rows] == [[0.0, 7.0, 3.0], [1.0, None, 2.0], [2.0, None, 1.0]]
-    assert cost.rows[0] == ["photo", "afgrl, default", 2.0, 2.0]
+    assert cost.rows[0] == ["photo", "node_embedder", 2.0, 2.0]

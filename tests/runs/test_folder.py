@@ -69,9 +69,9 @@ def test_a_damaged_model_gets_one_sentence(run):
 def test_the_folder_one_is_in_gives_its_name(tmp_path, monkeypatch):
     (tmp_path / "my graph").mkdir()
     monkeypatch.chdir(tmp_path / "my graph")
-    assert RunSpec(".").run_name == "my graph-afgrl"
-    assert RunSpec("/").run_name == "graph-afgrl"
-    assert RunSpec("cora", recipe="paper").run_name == "cora-afgrl-paper"
+    assert RunSpec(".").run_name == "my graph"
+    assert RunSpec("/", "afgrl").run_name == "graph-afgrl"
+    assert RunSpec("cora", "afgrl", "paper").run_name == "cora-afgrl-paper"
 
 
 def test_a_run_is_never_overwritten_without_force(run):

@@ -1,4 +1,4 @@
-"""AFGRL in batches with 1, 2 and 4 processes, against each other and against the version without processes."""
+"""The default embedding with 1, 2 and 4 processes, against each other and against the version without processes."""
 
 from dataclasses import replace
 from functools import cache
@@ -55,7 +55,8 @@ def shards_of(n, rank, n_processes):
 def trained(rank, n_processes, graph, settings):
     """Losses, vectors and statistics of the last pairs."""
     shards = shards_of(graph.n, rank, n_processes)
-    state, inputs = initial_state("afgrl", small_settings("afgrl", graph, **settings), graph, DEVICE, shards)
+    resolved = small_settings("node_embedder", graph, **settings)
+    state, inputs = initial_state("node_embedder", resolved, graph, DEVICE, shards)
     losses = []
     training_loop(state, inputs, [lambda _, loss: losses.append(float(loss))])
     return losses, state.method.embed(inputs), state.method.diagnostics()
@@ -265,11 +266,10 @@ def test_bytes_are_those_of_the_formulas():
 @pytest.mark.parametrize(
     ("name", "given", "sentence"),
     [
-        ("bgrl", {}, "The method 'bgrl' runs in one process; several processes train afgrl in batches."),
-        ("afgrl", {"epochs": 3}, "cannot train with batch_size=0; set steps"),
-        ("afgrl", {"steps": 3, "positives": "clusters"}, "cannot train with positives='clusters'"),
-        ("afgrl", {"steps": 3, "normalization": "batch"}, "cannot train with normalization='batch'"),
-        ("afgrl", {"steps": 3, "patience": 2}, "cannot train with patience=2; set it to 0, or use one process"),
+        ("bgrl", {}, "The method 'bgrl' runs in one process; several processes train node_embedder."),
+        ("node_embedder", {"steps": 3, "positives": "clusters"}, "cannot train with positives='clusters'"),
+        ("node_embedder", {"steps": 3, "normalization": "batch"}, "cannot train with normalization='batch'"),
+        ("node_embedder", {"steps": 3, "patience": 2}, "cannot train with patience=2; set it to 0, or use one process"),
     ],
 )
 def test_what_several_processes_cannot_train_is_refused(name, given, sentence, small_graph):

@@ -219,9 +219,9 @@ def test_the_command_starts_the_processes(spec, complete, tmp_path, monkeypatch)
 
 
 def test_an_error_of_the_processes_is_one_sentence(spec, tmp_path):
-    done = afgrl("fit", spec.source, "--out", tmp_path / "run", "--nproc", 2, "--set", "epochs=2")
+    done = afgrl("fit", spec.source, "--out", tmp_path / "run", "--nproc", 2, "--set", "patience=2")
     assert done.returncode == 2
-    assert done.stderr.strip().endswith("set steps and a batch_size above 0, without epochs, or use one process.")
+    assert done.stderr.strip().endswith("set it to 0, or use one process.")
     assert not (tmp_path / "run").exists()
 
 

@@ -5,12 +5,13 @@ import threading
 import pytest
 import torch
 
-from afgrl.config import Settings, resolve
+from afgrl.config import EpochSettings, resolve
 from afgrl.errors import AfgrlError, Interrupted, UserError
 from afgrl.graph import Graph
 from afgrl.methods import available_methods
 from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.base import Method, Size
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.nn import Progress
 from afgrl.ops.kmeans import run_kmeans
 from afgrl.ops.optim import Adam
@@ -192,9 +193,9 @@ def test_every_variant_trains(small_graph, settings):
 def test_the_default_follows_the_graph(small_graph):
     few = Graph(torch.eye(small_graph.n), small_graph.edge_index[:, :20])
     many = Graph(torch.eye(20), torch.triu_indices(20, 20, 1))
-    found = [resolve(AFGRLSettings, {"batch_size": 0}, graph=graph) for graph in (small_graph, many, few)]
-    assert [(settings.n_hops, settings.epochs) for settings in found] == [(0, 2000), (1, 300), (2, 100)]
     found = [resolve(AFGRLSettings, graph=graph) for graph in (small_graph, many, few)]
+    assert [(settings.n_hops, settings.epochs) for settings in found] == [(0, 2000), (1, 300), (2, 100)]
+    found = [resolve(NodeEmbedderSettings, graph=graph) for graph in (small_graph, many, few)]
     assert [(settings.input, settings.n_hops) for settings in found] == [("svd", 1), ("own", 1), ("features", 2)]
     given = resolve(AFGRLSettings, {"epochs": 7, "n_hops": 3}, graph=small_graph)
     assert (given.n_hops, given.epochs) == (3, 7)
@@ -290,7 +291,7 @@ class Scripted(Method):
     """A method whose losses are given, and which records what the loop passes to it."""
 
     name = "scripted"
-    settings_class = Settings
+    settings_class = EpochSettings
 
     def __init__(self, settings, losses):
         super().__init__(settings, Size(2, 2), torch.Generator())
@@ -316,7 +317,7 @@ class Scripted(Method):
 
 
 def scripted(losses, **settings):
-    method = Scripted(Settings(epochs=len(losses), **settings), losses)
+    method = Scripted(EpochSettings(epochs=len(losses), **settings), losses)
     optimizer = Adam([method.weight], 1.0, weight_decay=0.0, decoupled=True)
     return TrainState(method, optimizer, torch.Generator(), len(losses), torch.tensor(torch.inf), torch.tensor(0))
 

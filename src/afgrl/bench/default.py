@@ -14,9 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from afgrl import DEFAULT_METHOD
 from afgrl.config import resolve
 from afgrl.graph import Graph
-from afgrl.methods.afgrl import LARGE, AFGRLSettings
+from afgrl.methods import method_class
+from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.positive_settings import LARGE
 from afgrl.train.loop import training_loop
 from afgrl.train.state import initial_state
 
@@ -26,8 +29,8 @@ DGI_BYTES = 4 << 30  # of dense features: beyond it, Deep Graph Infomax is not m
 
 def default_times(graph: Graph, device: torch.device) -> dict[str, Any]:
     """Seconds of each part of the default, and of the others where they could be measured."""
-    first = afgrl_seconds(graph, device)
-    own = afgrl_seconds(graph, device)
+    first = method_seconds(DEFAULT_METHOD, graph, device)
+    own = method_seconds(DEFAULT_METHOD, graph, device)
     total = sum(own.values())
     full = _full_batch_seconds(graph, device)
     dgi = _dgi_seconds(graph, device) if 4 * graph.n * graph.n_features <= DGI_BYTES else None
@@ -38,10 +41,10 @@ def default_times(graph: Graph, device: torch.device) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def afgrl_seconds(graph: Graph, device: torch.device, **settings: Any) -> dict[str, float]:
-    resolved = resolve(AFGRLSettings, settings, graph=graph)
+def method_seconds(method: str, graph: Graph, device: torch.device, **settings: Any) -> dict[str, float]:
+    resolved = resolve(method_class(method).settings_class, settings, graph=graph)
     moments = [time.perf_counter()]
-    state, inputs = initial_state("afgrl", resolved, graph, device)
+    state, inputs = initial_state(method, resolved, graph, device)
     _wait(device, moments)
     training_loop(state, inputs)
     _wait(device, moments)
@@ -59,12 +62,12 @@ def _wait(device: torch.device, moments: list[float]) -> None:
 
 def _full_batch_seconds(graph: Graph, device: torch.device) -> float:
     """Of all epochs, extrapolated from a few, with as many refreshes per epoch as in a whole run."""
-    settings = resolve(AFGRLSettings, {"batch_size": 0}, graph=graph)
+    settings = resolve(AFGRLSettings, graph=graph)
     few = (1 if graph.n > LARGE else 2) * settings.refresh_every
-    own = afgrl_seconds(graph, device, epochs=few)
+    own = method_seconds("afgrl", graph, device, epochs=few)
     per_epoch = own["training"] / few
     if device.type == "cuda":  # the first epochs compile kernels and capture a CUDA graph: compare two longer runs
-        short, long = (afgrl_seconds(graph, device, epochs=count * few)["training"] for count in (4, 12))
+        short, long = (method_seconds("afgrl", graph, device, epochs=count * few)["training"] for count in (4, 12))
         per_epoch = (long - short) / (8 * few)
     return own["preparation"] + own["embedding"] + settings.epochs * per_epoch
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from afgrl import DEFAULT_METHOD
 from afgrl.cli.app import command, find_source, print_json, stdout
 from afgrl.cli.options import DataDir, Json, Set, Source, with_read_options
 
@@ -40,9 +43,14 @@ def check(source: Source, read: Any, data_dir: DataDir = None, as_json: Json = F
 @command
 @with_read_options
 def estimate(
-    source: Source, read: Any, assignments: Set = None, data_dir: DataDir = None, as_json: Json = False
+    source: Source,
+    read: Any,
+    method: Annotated[str, typer.Option("--method", help="node_embedder or afgrl.")] = DEFAULT_METHOD,
+    assignments: Set = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
 ) -> None:
-    """Estimate memory, disk and time of training AFGRL on this machine, and the settings that fit."""
+    """Estimate memory, disk and time of training on this machine, and the settings that fit."""
     from afgrl.cli import tables
     from afgrl.config import settings_from_assignments
     from afgrl.cost.disk import check_reading
@@ -52,7 +60,7 @@ def estimate(
     found = find_source(source)
     reading = check_reading(found, read)
     dataset = load(found, data_dir=data_dir, options=read)
-    answer = estimate_cost(dataset, settings_from_assignments(assignments or []), reading)
+    answer = estimate_cost(dataset, settings_from_assignments(assignments or []), reading, method)
     if as_json:
         print_json(answer)
     else:

@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from afgrl import DEFAULT_METHOD
 from afgrl.amounts import byte_size, counted, duration, shown, shown_column
 from afgrl.evaluate.best import MARK, best_of_columns
 from afgrl.evaluate.columns import BASELINES, COLUMNS, READOUT_COLUMNS, ScoreColumn
@@ -234,17 +235,15 @@ def check(answer: dict[str, Any]) -> list[Table]:
 def forecast(answer: dict[str, Any]) -> list[Table]:
     """Memory and time on each device, and what takes less time."""
     settings = answer["settings"]
-    step = "step" if settings["batch_size"] else "epoch"
-    table = make_table(
-        "device", right=["memory", "free", "fits", step, "total" if settings["batch_size"] else "training"]
-    )
+    step = "step" if "steps" in settings else "epoch"
+    table = make_table("device", right=["memory", "free", "fits", step, "total" if step == "step" else "training"])
     table.title = make_title(
         f"{answer['name']}: "
         + ", ".join(counted(answer[things], things[:-1]) for things in ("nodes", "edges", "features"))
     )
-    shown = ["steps", "batch_size", "input", "skip"] if settings["batch_size"] else ["epochs"]
+    shown = ["steps", "batch_size", "input", "skip"] if step == "step" else ["epochs"]
     chosen = ", ".join(f"{name} {settings[name]}" for name in [*shown, "n_components", "predictor_width", "n_hops"])
-    table.caption = f"AFGRL with {chosen}. Times are estimates from this machine's matrix product rate."
+    table.caption = f"{answer['method']} with {chosen}. Times are estimates from this machine's matrix product rate."
     table.caption += f" {_disk(answer['disk'])}"
     for row in answer["devices"]:
         memory = [byte_size(row[name]) for name in ("memory_bytes", "free_bytes")]
@@ -273,7 +272,7 @@ def _faster(proposals: list[tuple[str, dict[str, Any]]]) -> Table:
     table.add_column("measured change of quality")
     table.caption = "Each change is a mean over benchmark graphs with one training run each."
     for device, proposal in proposals:
-        method = [] if proposal["method"] == "afgrl" else [f"--method {proposal['method']}"]
+        method = [] if proposal["method"] == DEFAULT_METHOD else [f"--method {proposal['method']}"]
         options = " ".join([*method, *([_options(proposal["settings"])] if proposal["settings"] else [])])
         table.add_row(options, device, duration(proposal["seconds"]), proposal["quality"])
     return table

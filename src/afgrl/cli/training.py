@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from afgrl import DEFAULT_METHOD
 from afgrl.amounts import counted, duration
 from afgrl.cli import processes
 from afgrl.cli.app import (
@@ -74,7 +75,7 @@ def fit(
     context: typer.Context,
     source: Source,
     read: Any,
-    method: Method = "afgrl",
+    method: Method = DEFAULT_METHOD,
     recipe: Recipe = "default",
     out: Out = None,
     config: ConfigFile = None,

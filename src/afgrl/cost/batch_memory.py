@@ -1,4 +1,4 @@
-"""Peak memory of training AFGRL in batches: what methods/afgrl.py holds at each stage, table by table.
+"""Peak memory of training AFGRL in batches: what methods/node_embedder.py holds at each stage, table by table.
 
 A table is [n, columns] float32. Every stage was compared with the resident memory of a run, stage by stage.
 """
@@ -11,7 +11,8 @@ import torch
 
 from afgrl.cost.batches import BatchWork
 from afgrl.cost.workload import Workload
-from afgrl.methods.afgrl import CALIBRATION_ROWS, ROWS_AT_ONCE, AFGRLSettings
+from afgrl.methods.node_embedder import CALIBRATION_ROWS, ROWS_AT_ONCE
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.methods.parts.spectral import CHUNK_ROWS, HUGE, N_HOPS
 from afgrl.ops.knn import BLOCK_BYTES
 from afgrl.ops.knn.clusters import QUERIES
@@ -36,7 +37,7 @@ PARQUET = 50 << 20  # buffers of the writer, also for the smallest embedding
 class BatchMemory:
     """Bytes of each stage, without the program and, on a CPU, without the graph."""
 
-    settings: AFGRLSettings
+    settings: NodeEmbedderSettings
     load: Workload
     in_files: bool = False  # tables are in temporary files, and only blocks of them are in memory
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import torch
 
-from afgrl.cost.workload import Workload, arithmetic
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.cost.workload import Workload, neighbor_operations
 from afgrl.methods.parts.batch_inputs import svd_width
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.methods.parts.positive_search import kmeans_rows
 from afgrl.methods.parts.spectral import N_HOPS, spectral_rank
 from afgrl.ops.knn.clusters import WIDTH as SEARCH_WIDTH
@@ -52,19 +52,19 @@ class BatchSeconds(NamedTuple):
     refresh: float
     embedding: float  # from the trained encoder to the vectors
 
-    def total(self, settings: AFGRLSettings) -> float:
+    def total(self, settings: NodeEmbedderSettings) -> float:
         refreshes = -(-settings.steps // settings.refresh_every)
         return self.preparation + settings.steps * self.step + refreshes * self.refresh + self.embedding
 
 
-def batch_seconds(settings: AFGRLSettings, load: Workload, rates: dict[str, float]) -> BatchSeconds:
+def batch_seconds(settings: NodeEmbedderSettings, load: Workload, rates: dict[str, float]) -> BatchSeconds:
     """Estimated times, from the operations per second of large matrix products (``matmul_rates``)."""
     return BatchWork(settings, load, rates["train"], rates["search"]).seconds()
 
 
 def svd_seconds(n_components: int, load: Workload, rates: dict[str, float]) -> float:
     """Estimated time of the method svd, which does not train."""
-    settings = AFGRLSettings.model_construct(input="features", skip="svd", n_components=n_components)
+    settings = NodeEmbedderSettings.model_construct(input="features", skip="svd", n_components=n_components)
     work = BatchWork(settings, load, rates["train"], rates["search"])
     return max(work.fit() + work.project(), GPU_PREPARATION if load.device == "cuda" else 0)
 
@@ -73,7 +73,7 @@ def svd_seconds(n_components: int, load: Workload, rates: dict[str, float]) -> f
 class BatchWork:
     """Work of each part, in seconds on a device that multiplies matrices at the given rates."""
 
-    settings: AFGRLSettings
+    settings: NodeEmbedderSettings
     load: Workload
     rate: float
     search_rate: float
@@ -145,7 +145,7 @@ class BatchWork:
         settings, n = self.settings, self.load.n
         width = settings.encoder_width
         in_clusters = settings.searches_clusters(n, torch.device(self.load.device))
-        searched = arithmetic(settings.model_copy(update={"n_components": width}), self.load).neighbors
+        searched = neighbor_operations(settings, self.load)
         if in_clusters and width > SEARCH_WIDTH:
             searched = searched * SEARCH_WIDTH // width
         clusters = 0.0

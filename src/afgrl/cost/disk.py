@@ -7,7 +7,7 @@ from pathlib import Path
 
 from afgrl.amounts import byte_size
 from afgrl.config import Settings
-from afgrl.cost.limits import FLOAT, NARROWEST, least_memory
+from afgrl.cost.limits import FLOAT, NARROWEST, model_bytes
 from afgrl.cost.machine import free_disk, free_memory
 from afgrl.data import Dataset
 from afgrl.data.benchmarks.cache import cache_folder
@@ -68,22 +68,31 @@ def check_reading(source: str | Path, options: ReadOptions = ReadOptions()) -> R
     return needs
 
 
-def run_disk(method: type[Method], settings: Settings, dataset: Dataset, *, all_features: bool = False) -> int:
-    """About the bytes of a run folder: the dataset, the vectors, the weights and the checkpoint.
+def run_disk(method: type[Method], settings: Settings, dataset: Dataset) -> int:
+    """About the bytes of a finished run: the dataset, the vectors and the model."""
+    return int(_dataset_disk(dataset, all_features=False) + _trained_disk(method, settings, dataset, checkpoints=0))
+
+
+def most_run_disk(method: type[Method], settings: Settings, dataset: Dataset, *, all_features: bool = False) -> int:
+    """The most that a run takes: before its checkpoint is removed, or while a new one replaces the last.
 
     Features beyond 2 GiB stay in the source, but with ``all_features`` the run has them too while it is trained.
     """
+    return int(_dataset_disk(dataset, all_features) + _trained_disk(method, settings, dataset, checkpoints=2))
+
+
+def _trained_disk(method: type[Method], settings: Settings, dataset: Dataset, checkpoints: int) -> float:
+    """A checkpoint has the model and the two moments of each trained parameter."""
+    learned, fixed = model_bytes(method, settings, dataset.graph)
     vectors = FLOAT * dataset.graph.n * getattr(settings, "n_components", 0)
-    # The checkpoint has what training has in memory besides gradients, and the model is part of it again.
-    copied = _dataset_disk(dataset, all_features)
-    return int(copied + vectors + 1.5 * max(least_memory(method, settings, dataset.graph) - vectors, 0))
+    return vectors + learned + fixed + checkpoints * (3 * learned + fixed)
 
 
 def check_run_disk(
     method: type[Method], settings: Settings, dataset: Dataset, folder: Path, *, all_features: bool = False
 ) -> None:
     """Raise ``UserError`` if the disk of the run folder has less space than the run needs."""
-    free, needed = free_disk(folder), run_disk(method, settings, dataset, all_features=all_features)
+    free, needed = free_disk(folder), most_run_disk(method, settings, dataset, all_features=all_features)
     if needed <= free:
         return
     fitting = _narrower(method, settings, dataset, free, all_features)
@@ -100,7 +109,7 @@ def _narrower(method: type[Method], settings: Settings, dataset: Dataset, free: 
     width = getattr(settings, "n_components", 0) // 2
     while width >= NARROWEST:
         narrower = settings.model_copy(update={"n_components": width})
-        if run_disk(method, narrower, dataset, all_features=all_features) <= free:
+        if most_run_disk(method, narrower, dataset, all_features=all_features) <= free:
             return int(width)
         width //= 2
     return None

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import torch
 
+from afgrl import DEFAULT_METHOD
 from afgrl.amounts import byte_size
 from afgrl.config import Settings, resolve
 from afgrl.cost.batches import batch_seconds
@@ -22,10 +23,13 @@ from afgrl.data import Dataset
 from afgrl.data.any_source import read_source
 from afgrl.data.read_keywords import ReadKeywords, with_keywords
 from afgrl.data.tables.options import ReadOptions
+from afgrl.errors import UserError
 from afgrl.graph import Graph
-from afgrl.methods import Method, available_methods
-from afgrl.methods.afgrl import AFGRLMethod, AFGRLSettings
+from afgrl.methods import Method, available_methods, method_class
+from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.base import TrainingFreeSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
+from afgrl.methods.parts.positive_settings import PositiveSettings
 
 # Share of the rate of large matrix products that an epoch reaches: .64 and .38 for the default recipe on two CPU cores
 # (results/bench-cpu-default.json), .23 to .5 for the paper's on an H200 (results/bench-nvidia-h200.json), where
@@ -35,32 +39,37 @@ LEAST_SECONDS = {"cpu": 0.0, "cuda": 1.4e-3}
 
 
 def estimate(
-    source: Any, /, *, settings: Mapping[str, Any] | None = None, data_dir: str | Path | None = None,
-    **read: Unpack[ReadKeywords],
+    source: Any, /, *, method: str = DEFAULT_METHOD, settings: Mapping[str, Any] | None = None,
+    data_dir: str | Path | None = None, **read: Unpack[ReadKeywords],
 ) -> dict[str, Any]:  # fmt: skip
-    """Memory and time of training AFGRL on this machine, and settings that fit or are faster, as `afgrl estimate`
-    prints them. ``source`` is what ``load`` reads, with its options, or a graph that estimators accept; ``settings``
-    are those that differ from the default, such as ``{"n_components": 64}``."""
+    """Memory and time of training on this machine, and settings that fit or are faster, as `afgrl estimate` prints
+    them. ``source`` is what ``load`` reads, with its options, or a graph that estimators accept; ``settings`` are those
+    that differ from the default, such as ``{"n_components": 64}``; ``method`` is "node_embedder" or "afgrl"."""
     options = with_keywords(ReadOptions(), read)
     reading = check_reading(source, options) if isinstance(source, (str, Path)) else None
-    return estimate_cost(read_source(source, data_dir, **read), dict(settings or {}), reading)
+    return estimate_cost(read_source(source, data_dir, **read), dict(settings or {}), reading, method)
 
 
-def estimate_cost(dataset: Dataset, given: dict[str, Any], reading: ReadingNeeds | None = None) -> dict[str, Any]:
-    """Memory and time of AFGRL on each device of this machine, and narrower settings if the given ones do not fit.
+def estimate_cost(
+    dataset: Dataset, given: dict[str, Any], reading: ReadingNeeds | None = None, method: str = DEFAULT_METHOD
+) -> dict[str, Any]:
+    """Memory and time of a method on each device of this machine, and narrower settings if the given ones do not fit.
 
     ``memory_bytes`` on a CPU is the peak of the whole process of `afgrl fit`, as `top` shows it: what this process has
     in use after it read the same graph, the libraries that training loads, and training. ``reading`` is what it took
     to read large tables.
     """
     program = program_memory()
-    settings = resolve(AFGRLSettings, given, graph=dataset.graph)
+    cls = method_class(method)
+    settings = resolve(cls.settings_class, given, graph=dataset.graph)
+    if not isinstance(settings, PositiveSettings):
+        raise UserError(f"The cost of {method!r} cannot be estimated; possible methods: node_embedder, afgrl.")
     kinds = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     return {
-        "name": dataset.name, "nodes": dataset.graph.n, "edges": dataset.graph.n_edges,
+        "name": dataset.name, "method": method, "nodes": dataset.graph.n, "edges": dataset.graph.n_edges,
         "features": dataset.graph.n_features, "settings": settings.model_dump(),
         "disk": {
-            "run_bytes": run_disk(AFGRLMethod, settings, dataset),
+            "run_bytes": run_disk(cls, settings, dataset),
             "temporary_bytes": reading.disk_bytes if reading else 0,
             "reading_memory_bytes": reading.memory_bytes if reading else 0,
         },
@@ -68,16 +77,17 @@ def estimate_cost(dataset: Dataset, given: dict[str, Any], reading: ReadingNeeds
     }  # fmt: skip
 
 
-def _on(kind: str, settings: AFGRLSettings, load: Workload, program: tuple[int, int]) -> dict[str, Any]:
+def _on(kind: str, settings: PositiveSettings, load: Workload, program: tuple[int, int]) -> dict[str, Any]:
     in_use, peak_so_far = program if kind == "cpu" else (0, 0)
     free = free_memory(kind)
     plan = storage_plan(settings, load, free)
     needed = plan.memory_bytes
     rates = matmul_rates(torch.device(kind))
-    if settings.in_batches:
+    if isinstance(settings, NodeEmbedderSettings):
         parts = batch_seconds(settings, load, rates)
         step, total = parts.step, parts.total(settings)
     else:
+        assert isinstance(settings, AFGRLSettings)
         step = _epoch_seconds(settings, load, rates)
         total = step * settings.epochs
     return {
@@ -93,7 +103,7 @@ def table_folder(settings: Settings, graph: Graph, device: torch.device) -> Path
     """A folder for the tables of training, made now, if they do not fit into memory."""
     if isinstance(settings, TrainingFreeSettings):
         return folder_after_training(graph, getattr(settings, "n_components", 0), device)
-    if device.type != "cpu" or not isinstance(settings, AFGRLSettings):
+    if device.type != "cpu" or not isinstance(settings, PositiveSettings):
         return None
     folder = storage_plan(settings, Workload.of(graph, device.type), free_memory(device.type)).folder
     if folder is not None:
@@ -128,7 +138,7 @@ def memory_warning(
         if folder is None:
             return None
         return f"Tables are in temporary files in {folder}: the {byte_size(free)} of free memory are too little."
-    if load is None or not isinstance(settings, AFGRLSettings):
+    if load is None or not isinstance(settings, PositiveSettings):
         return None
     plan = storage_plan(settings, load, free, may_use_files=may_use_files)
     needed = plan.memory_bytes

@@ -14,7 +14,7 @@ from afgrl.cost.workload import Workload
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods import Method, Size
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.positive_settings import PositiveSettings
 
 FLOAT = 4  # bytes
 MARGIN = 1.25  # estimates are within a fifth of what was measured, so more than this is certain not to fit
@@ -34,7 +34,7 @@ def check_memory(
     least = least_memory(method, settings, graph)
     if least > most:
         raise _too_large("at least", least, most, device, {})
-    if not isinstance(settings, AFGRLSettings):
+    if not isinstance(settings, PositiveSettings):
         return None
     load = Workload.of(graph, device.type)
     needed = _needed(settings, load, most, may_use_files)
@@ -52,6 +52,16 @@ def check_memory(
 def least_memory(method: type[Method], settings: Settings, graph: Graph) -> float:
     """Bytes of the parameters, with gradients and the two moments of Adam if they are trained, and of the embedding.
 
+    0 if that is not known.
+    """
+    learned, fixed = model_bytes(method, settings, graph)
+    vectors = graph.n * getattr(settings, "n_components", 0) if method.trains else 0
+    return 4 * learned + fixed + FLOAT * vectors
+
+
+def model_bytes(method: type[Method], settings: Settings, graph: Graph) -> tuple[float, float]:
+    """Of the parameters that are trained, and of the other parameters and the buffers.
+
     The method is built on PyTorch's meta device, whose tensors have a shape and no memory; 0 if it cannot be.
     """
     try:
@@ -60,15 +70,14 @@ def least_memory(method: type[Method], settings: Settings, graph: Graph) -> floa
     except UserError:
         raise
     except Exception as error:  # more entries than 64 bits can count, or a method that cannot be built there
-        return math.inf if "overflow" in str(error).lower() else 0.0
+        return (math.inf if "overflow" in str(error).lower() else 0.0), 0.0
     learned = sum(part.numel() for part in model.parameters() if part.requires_grad)
     fixed = sum(part.numel() for part in model.parameters() if not part.requires_grad)
-    vectors = graph.n * getattr(settings, "n_components", 0) if model.trains else 0
-    return FLOAT * (4 * learned + fixed + sum(part.numel() for part in model.buffers()) + vectors)
+    return FLOAT * learned, FLOAT * (fixed + sum(part.numel() for part in model.buffers()))
 
 
 def narrower(
-    settings: AFGRLSettings, load: Workload, free: int, *, may_use_files: bool = True
+    settings: PositiveSettings, load: Workload, free: int, *, may_use_files: bool = True
 ) -> dict[str, int] | None:
     """The widest settings that fit, by halving; None if the graph itself is too large."""
     changes: dict[str, int] = {}
@@ -81,7 +90,7 @@ def narrower(
     return changes
 
 
-def _needed(settings: AFGRLSettings, load: Workload, free: int, may_use_files: bool) -> int:
+def _needed(settings: PositiveSettings, load: Workload, free: int, may_use_files: bool) -> int:
     return storage_plan(settings, load, free, may_use_files=may_use_files).memory_bytes
 
 

@@ -6,6 +6,8 @@ from afgrl.cost.batch_memory import FLOAT, INDEX, PARQUET, BatchMemory
 from afgrl.cost.program import loaded_later
 from afgrl.cost.workload import Workload
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
+from afgrl.methods.parts.positive_settings import PositiveSettings
 from afgrl.ops.knn import BLOCK_BYTES
 from afgrl.ops.propagation import factored_bytes
 from afgrl.ops.sparse.layout import COLUMN_MULTIPLE
@@ -16,24 +18,29 @@ CPU_SLACK = 8 << 20  # buffers of threads
 HEAP = 64 << 20
 
 
-def peak_memory(settings: AFGRLSettings, load: Workload, *, in_files: bool = False) -> int:
+def peak_memory(settings: PositiveSettings, load: Workload, *, in_files: bool = False) -> int:
     """Peak bytes in use from the graph to the vectors, without the program itself and, on a CPU, without the graph."""
-    if not settings.in_batches:
+    if isinstance(settings, AFGRLSettings):
         return _full_batch_memory(settings, load)
+    assert isinstance(settings, NodeEmbedderSettings)
     return BatchMemory(settings, load, in_files).peak() + (GPU_WORKSPACE if load.device == "cuda" else CPU_SLACK)
 
 
-def needed_memory(settings: AFGRLSettings, load: Workload, *, in_files: bool = False) -> int:
+def needed_memory(settings: PositiveSettings, load: Workload, *, in_files: bool = False) -> int:
     """Bytes that a process needs from the graph it has read to the files of a run, in addition to those in use; with
     ``in_files``, the tables of training in batches are in temporary files."""
     peak = peak_memory(settings, load, in_files=in_files)
     if load.device == "cuda":
         return peak
-    saving = BatchMemory(settings, load, in_files).save() if settings.in_batches else _full_batch_save(settings, load)
+    if isinstance(settings, AFGRLSettings):
+        saving = _full_batch_save(settings, load)
+    else:
+        assert isinstance(settings, NodeEmbedderSettings)
+        saving = BatchMemory(settings, load, in_files).save()
     return max(peak, saving) + min(peak, HEAP) + loaded_later()
 
 
-def table_disk(settings: AFGRLSettings, load: Workload) -> int:
+def table_disk(settings: NodeEmbedderSettings, load: Workload) -> int:
     """The bytes of the temporary files, at most: what the tables take in memory otherwise."""
     in_memory, in_files = (BatchMemory(settings, load, in_files).stages() for in_files in (False, True))
     return max(every - rest for every, rest in zip(in_memory, in_files, strict=True))

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from afgrl.cost.batches import batch_seconds, svd_seconds
 from afgrl.cost.workload import Workload
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
+from afgrl.methods.parts.positive_settings import PositiveSettings
 
 
 class Change(NamedTuple):
@@ -38,9 +39,9 @@ UNTRAINED = {
 }
 
 
-def faster(settings: AFGRLSettings, load: Workload, rates: dict[str, float]) -> list[dict[str, Any]]:
+def faster(settings: PositiveSettings, load: Workload, rates: dict[str, float]) -> list[dict[str, Any]]:
     """Proposals for training in batches, each with its settings, estimated seconds and measured change of quality."""
-    if not settings.in_batches:
+    if not isinstance(settings, NodeEmbedderSettings):
         return []
     untrained = {
         "method": "svd", "settings": {}, "seconds": svd_seconds(settings.n_components, load, rates),
@@ -50,12 +51,12 @@ def faster(settings: AFGRLSettings, load: Workload, rates: dict[str, float]) -> 
         return [untrained]
     half = {"steps": settings.steps // 2}
     shorter = {
-        "method": "afgrl", "settings": half, "seconds": _seconds(settings, half, load, rates),
+        "method": "node_embedder", "settings": half, "seconds": _seconds(settings, half, load, rates),
         "quality": str(HALF_THE_STEPS[settings.input]),
     }  # fmt: skip
     return [shorter, untrained]
 
 
-def _seconds(settings: AFGRLSettings, changes: dict[str, Any], load: Workload, rates: dict[str, float]) -> float:
+def _seconds(settings: NodeEmbedderSettings, changes: dict[str, Any], load: Workload, rates: dict[str, float]) -> float:
     changed = settings.model_copy(update=changes)
     return batch_seconds(changed, load, rates).total(changed)

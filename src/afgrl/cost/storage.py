@@ -14,7 +14,8 @@ from afgrl.cost.workload import Workload
 from afgrl.data.benchmarks.cache import cache_folder
 from afgrl.errors import UserError
 from afgrl.graph import Graph
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
+from afgrl.methods.parts.positive_settings import PositiveSettings
 
 GIB = 1 << 30
 MEMORY_SHARE = 0.8  # of the memory that tables in memory may need; judgment: files are slower, a full memory is fatal
@@ -32,7 +33,7 @@ class StoragePlan:
     folder: Path | None = None  # of these files; None: all tables are in memory
 
 
-def storage_plan(settings: AFGRLSettings, load: Workload, memory: int, *, may_use_files: bool = True) -> StoragePlan:
+def storage_plan(settings: PositiveSettings, load: Workload, memory: int, *, may_use_files: bool = True) -> StoragePlan:
     """In memory if that takes at most 80 % of ``memory``; else in files, if there is space for them."""
     in_memory = StoragePlan(needed_memory(settings, load))
     in_files = plan_with_files(settings, load) if may_use_files else None
@@ -42,9 +43,9 @@ def storage_plan(settings: AFGRLSettings, load: Workload, memory: int, *, may_us
     return in_files if has_space and in_files.memory_bytes < in_memory.memory_bytes else in_memory
 
 
-def plan_with_files(settings: AFGRLSettings, load: Workload) -> StoragePlan | None:
+def plan_with_files(settings: PositiveSettings, load: Workload) -> StoragePlan | None:
     """None if tables cannot be in files: in full batches, and on a GPU."""
-    if load.device != "cpu" or not settings.in_batches:
+    if load.device != "cpu" or not isinstance(settings, NodeEmbedderSettings):
         return None
     memory = needed_memory(settings, load, in_files=True)
     return StoragePlan(memory, table_disk(settings, load), table_files())

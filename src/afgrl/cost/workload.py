@@ -12,6 +12,7 @@ import torch
 from afgrl.csr import csr_to_scipy
 from afgrl.graph import Graph
 from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.positive_settings import PositiveSettings
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.knn.partition import FINE_ITERS, FINE_PROBES, FINE_ROWS, fine_clusters
 from afgrl.ops.knn.visitors import PROBES, compared_centers
@@ -98,17 +99,22 @@ class Arithmetic(NamedTuple):
 def arithmetic(settings: AFGRLSettings, load: Workload) -> Arithmetic:
     """The arithmetic of an epoch that refreshes the positives."""
     n, d = load.n, settings.n_components
-    share = _searched_share(settings, load)
     entries = load.factored_nnz(settings.n_hops) or n * load.n_features * (settings.n_hops + 1)
     return Arithmetic(
         encode=2 * entries * d,
         predict=2 * n * d * settings.predictor_width * 2,
-        neighbors=int(2 * n * n * d * share) + _partition(settings, load) * d,
+        neighbors=neighbor_operations(settings, load),
         clusters=2 * n * settings.n_restarts * settings.n_clusters * d * (settings.kmeans_iters + 1),
     )
 
 
-def _searched_share(settings: AFGRLSettings, load: Workload) -> float:
+def neighbor_operations(settings: PositiveSettings, load: Workload) -> int:
+    """Of one search for the nearest neighbors."""
+    d = settings.width
+    return int(2 * load.n * load.n * d * _searched_share(settings, load)) + _partition(settings, load) * d
+
+
+def _searched_share(settings: PositiveSettings, load: Workload) -> float:
     """Of all pairs of nodes, those that the search compares."""
     if not settings.searches_clusters(load.n, torch.device(load.device)):
         return 1.0
@@ -118,7 +124,7 @@ def _searched_share(settings: AFGRLSettings, load: Workload) -> float:
     return min(1.0, UNEVEN * probes / clusters)
 
 
-def _partition(settings: AFGRLSettings, load: Workload) -> int:
+def _partition(settings: PositiveSettings, load: Workload) -> int:
     """Operations per column of the partition of a huge graph and of the search for the nearest centers."""
     if load.n <= HUGE or not settings.searches_clusters(load.n, torch.device(load.device)):
         return 0

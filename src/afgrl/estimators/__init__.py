@@ -1,6 +1,6 @@
 """The methods as scikit-learn estimators."""
 
-from afgrl.estimators.base import NodeEmbedder
+from afgrl.estimators.base import MethodEstimator
 from afgrl.estimators.generated import (
     AFGRL,
     BGRL,
@@ -20,11 +20,13 @@ from afgrl.estimators.generated import (
     GraphMAE2,
     Hops,
     Node2Vec,
+    NodeEmbedder,
     RandomEncoder,
     RawFeatures,
 )
 
 __all__ = [
     "AFGRL", "BGRL", "CCASSG", "DGI", "GCA", "GMI", "GRACE", "MVGRL", "NS4GC", "PPR", "SGRL", "SIGNA", "SVD",
-    "DeepWalk", "DeepWalkFeatures", "GraphMAE2", "Hops", "Node2Vec", "NodeEmbedder", "RandomEncoder", "RawFeatures",
+    "DeepWalk", "DeepWalkFeatures", "GraphMAE2", "Hops", "MethodEstimator", "Node2Vec", "NodeEmbedder",
+    "RandomEncoder", "RawFeatures",
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 OWN_PARAMETERS = ("device", "verbose")  # of the estimator, not of the method
 
 
-class NodeEmbedder(TransformerMixin, BaseEstimator):
+class MethodEstimator(TransformerMixin, BaseEstimator):
     """A method as a scikit-learn estimator. Its parameters are the settings of the method, with ``random_state`` for
     ``seed``; a parameter that is None follows the graph."""
 
@@ -57,10 +56,8 @@ class NodeEmbedder(TransformerMixin, BaseEstimator):
         """Learn from a graph: a Graph, a Dataset, a PyG ``Data``, a pair (adjacency, features), a pair (nodes, edges)
         of DataFrames, or a NetworkX graph. ``y`` exists for scikit-learn pipelines and is never read."""
         warn_if_slow()
-        dataset, settings_class = as_dataset(graph), method_class(self.method).settings_class
-        if warning := settings_class.warning(self._settings()):
-            warnings.warn(warning, stacklevel=2)
-        settings = resolve(settings_class, self._settings(), graph=dataset.graph)
+        dataset = as_dataset(graph)
+        settings = resolve(method_class(self.method).settings_class, self._settings(), graph=dataset.graph)
         device = choose_device(self.device)
         check_memory(method_class(self.method), settings, dataset.graph, device)
         stopwatch = Stopwatch()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from afgrl.estimators.base import NodeEmbedder
+from afgrl.estimators.base import MethodEstimator
 
 __all__ = [
     "AFGRL",
@@ -25,18 +25,17 @@ __all__ = [
     "GraphMAE2",
     "Hops",
     "Node2Vec",
+    "NodeEmbedder",
     "RandomEncoder",
     "RawFeatures",
 ]
 
 
-class AFGRL(NodeEmbedder):
+class AFGRL(MethodEstimator):
     """Predicts the target vectors of real positives; no labels, augmentation or negative samples.
 
     Parameters
     ----------
-    epochs : int | None, default=None
-        Steps in full batches, each a pass over the graph; 0 in batches.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -45,51 +44,24 @@ class AFGRL(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
-    steps : int | None, default=None
-        Steps in batches; by default 300 to 700, depending on the graph, fewer for small graphs; 0 in full
-        batches.
-    batch_size : int | None, default=None
-        Rows per step; 0: all rows at every step (full batch), as in the paper; by default 1,024, or 0 if epochs
-        is set or the encoder has several layers.
-    dropout : float | None, default=None
-        Share of the encoder's input that a step drops; batches only; by default 0.25 or 0.7.
+    epochs : int | None, default=None
+        Passes over the graph; by default 50 to 2,000, depending on the graph.
     n_components : int | None, default=None
-        Width of the embedding (D); by default 512, and for more than 50,000 nodes 1,024 in batches (128 for
-        more than 500,000), 128 in full batches on dense features.
-    encoder_width : int | None, default=None
-        Width of the encoder; by default n_components; in batches twice that on dense features of at most 50,000
-        nodes, and half of it on sparse ones with many neighbors per node and more nodes.
+        Width of the embedding (D); by default 512, of dense features of more than 50,000 nodes 128.
     predictor_width : int | None, default=None
-        Hidden width of the predictor; by default encoder_width, in full batches twice that.
-    skip : Literal['none', 'svd', 'svd+ppr'] | None, default=None
-        Vectors without training that the embedding contains beside the trained ones; svd: those of the method
-        svd, svd+ppr: also those of ppr, none: the method of the paper; by default svd+ppr, svd for sparse
-        features and many neighbors per node of at most 50,000 nodes, none in full batches.
-    input : Literal['features', 'own', 'svd'] | None, default=None
-        Input of the encoder; features: see n_hops, own: X, svd: 1,024 principal directions of [X | SX | S²X |
-        S³X]; in batches by default svd for dense features, features for few neighbors per node, and otherwise
-        own, or svd for more than 50,000 nodes.
-    neighbor_weight : float | None, default=None
-        Weight of the mean target vector of a node's neighbors as a further positive, relative to all others;
-        batches only; by default 1 if input is own, otherwise 0.
-    n_layers : int, default=1
-        GCN layers (L); more than one need full batches.
-    n_hops : int | None, default=None
-        Features of the input; 0: SX, h: [X | SX | … | SʰX]; by default 0, 1 or 2, depending on the graph.
+        Hidden width of the predictor; by default twice n_components.
     normalization : Literal['frozen', 'batch', 'none'], default='frozen'
         Normalization after each linear layer; frozen: batch normalization with fixed statistics.
     n_neighbors : int | None, default=None
-        Nearest neighbors in embedding space (k), at most as many as there are; by default 12, for dense
-        features and in full batches 4.
+        Nearest neighbors in embedding space (k); by default 4.
     search : Literal['auto', 'exact', 'clusters'], default='auto'
-        Search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, auto: clusters on a
-        CPU for more than 10,000 nodes (50,000 in full batches) and on a GPU for more than 2 million, if the
-        rule for positives uses clusters, otherwise exact.
+        Search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, auto: clusters for
+        many nodes, if the rule for positives uses clusters, otherwise exact.
     include_self : bool, default=True
         Count a node as its own first neighbor.
     positives : Literal['knn', 'knn+adj', 'knn+clusters', 'clusters', 'all'], default='all'
@@ -102,14 +74,18 @@ class AFGRL(NodeEmbedder):
         Iterations per k-means run.
     warm_start : bool, default=True
         Start k-means from the centers of the previous refresh.
-    refresh_every : int | None, default=None
-        Steps between refreshes of positives and targets; by default 20 to 200, in full batches 5.
+    refresh_every : int, default=5
+        Epochs between refreshes of the positives.
     momentum : float, default=0.9
         EMA decay of the target encoder (τ).
     schedule : Literal['cosine', 'constant', 'authors'], default='cosine'
         Schedule of the EMA decay; authors: that of the authors' code.
     loss_over : Literal['pairs', 'nodes'], default='pairs'
         What the loss is averaged over.
+    n_layers : int, default=1
+        GCN layers (L).
+    n_hops : int | None, default=None
+        Features of the input; 0: SX, h: [X | SX | … | SʰX]; by default 0, 1 or 2, depending on the graph.
     device : str, default='auto'
         Auto, cpu or cuda.
     verbose : bool, default=False
@@ -124,7 +100,7 @@ class AFGRL(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -136,24 +112,15 @@ class AFGRL(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int | None = None,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
-        steps: int | None = None,
-        batch_size: int | None = None,
-        dropout: float | None = None,
+        epochs: int | None = None,
         n_components: int | None = None,
-        encoder_width: int | None = None,
         predictor_width: int | None = None,
-        skip: Literal["none", "svd", "svd+ppr"] | None = None,
-        input: Literal["features", "own", "svd"] | None = None,
-        neighbor_weight: float | None = None,
-        n_layers: int = 1,
-        n_hops: int | None = None,
         normalization: Literal["frozen", "batch", "none"] = "frozen",
         n_neighbors: int | None = None,
         search: Literal["auto", "exact", "clusters"] = "auto",
@@ -163,31 +130,24 @@ class AFGRL(NodeEmbedder):
         n_restarts: int = 5,
         kmeans_iters: int = 20,
         warm_start: bool = True,
-        refresh_every: int | None = None,
+        refresh_every: int = 5,
         momentum: float = 0.9,
         schedule: Literal["cosine", "constant", "authors"] = "cosine",
         loss_over: Literal["pairs", "nodes"] = "pairs",
+        n_layers: int = 1,
+        n_hops: int | None = None,
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
-        self.steps = steps
-        self.batch_size = batch_size
-        self.dropout = dropout
+        self.epochs = epochs
         self.n_components = n_components
-        self.encoder_width = encoder_width
         self.predictor_width = predictor_width
-        self.skip = skip
-        self.input = input
-        self.neighbor_weight = neighbor_weight
-        self.n_layers = n_layers
-        self.n_hops = n_hops
         self.normalization = normalization
         self.n_neighbors = n_neighbors
         self.search = search
@@ -201,17 +161,17 @@ class AFGRL(NodeEmbedder):
         self.momentum = momentum
         self.schedule = schedule
         self.loss_over = loss_over
+        self.n_layers = n_layers
+        self.n_hops = n_hops
         self.device = device
         self.verbose = verbose
 
 
-class BGRL(NodeEmbedder):
+class BGRL(MethodEstimator):
     """Predicts each node's own target vector in another view of the graph.
 
     Parameters
     ----------
-    epochs : int, default=2000
-        Passes over the graph.
     learning_rate : float, default=0.0005
         Highest learning rate of AdamW.
     weight_decay : float, default=1e-05
@@ -220,11 +180,13 @@ class BGRL(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=2000
+        Passes over the graph.
     n_components : int, default=256
         Width of the embedding (D).
     hidden_width : int, default=512
@@ -259,7 +221,7 @@ class BGRL(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -271,13 +233,13 @@ class BGRL(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 2000,
         learning_rate: float = 0.0005,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 2000,
         n_components: int = 256,
         hidden_width: int = 512,
         row_sums: bool = True,
@@ -291,13 +253,13 @@ class BGRL(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.hidden_width = hidden_width
         self.row_sums = row_sums
@@ -312,13 +274,11 @@ class BGRL(NodeEmbedder):
         self.verbose = verbose
 
 
-class CCASSG(NodeEmbedder):
+class CCASSG(MethodEstimator):
     """Correlates two views of the graph, and decorrelates the columns of the embedding.
 
     Parameters
     ----------
-    epochs : int, default=50
-        Passes over the graph; the vectors get worse with many more.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=0.0
@@ -327,11 +287,13 @@ class CCASSG(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=50
+        Passes over the graph; the vectors get worse with many more.
     n_components : int, default=512
         Width of the embedding (D).
     hidden_width : int, default=512
@@ -366,7 +328,7 @@ class CCASSG(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -378,13 +340,13 @@ class CCASSG(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 50,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 50,
         n_components: int = 512,
         hidden_width: int = 512,
         row_sums: bool = True,
@@ -398,13 +360,13 @@ class CCASSG(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.hidden_width = hidden_width
         self.row_sums = row_sums
@@ -419,13 +381,11 @@ class CCASSG(NodeEmbedder):
         self.verbose = verbose
 
 
-class DGI(NodeEmbedder):
+class DGI(MethodEstimator):
     """Discriminates real nodes from nodes with shuffled features.
 
     Parameters
     ----------
-    epochs : int, default=300
-        Passes over the graph.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=0.0
@@ -436,9 +396,11 @@ class DGI(NodeEmbedder):
     patience : int, default=20
         Stop after this many epochs without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=300
+        Passes over the graph.
     n_components : int, default=512
         Width of the embedding (D).
     row_sums : bool, default=True
@@ -457,7 +419,7 @@ class DGI(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -469,38 +431,36 @@ class DGI(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 300,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 20,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 300,
         n_components: int = 512,
         row_sums: bool = True,
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.row_sums = row_sums
         self.device = device
         self.verbose = verbose
 
 
-class DeepWalk(NodeEmbedder):
+class DeepWalk(MethodEstimator):
     """Skip-gram on random walks over one graph; does not use features.
 
     Parameters
     ----------
-    epochs : int | None, default=None
-        Steps of batch_size walks; by default enough for walks_per_node.
     learning_rate : float, default=0.01
         Learning rate of AdamW.
     weight_decay : float, default=0.0
@@ -509,11 +469,13 @@ class DeepWalk(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int | None, default=None
+        Steps of batch_size walks; by default enough for walks_per_node.
     n_components : int, default=128
         Width of the embedding (D).
     walks_per_node : int, default=10
@@ -540,7 +502,7 @@ class DeepWalk(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -552,13 +514,13 @@ class DeepWalk(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int | None = None,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int | None = None,
         n_components: int = 128,
         walks_per_node: int = 10,
         walk_length: int = 80,
@@ -568,13 +530,13 @@ class DeepWalk(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.walks_per_node = walks_per_node
         self.walk_length = walk_length
@@ -585,13 +547,11 @@ class DeepWalk(NodeEmbedder):
         self.verbose = verbose
 
 
-class DeepWalkFeatures(NodeEmbedder):
+class DeepWalkFeatures(MethodEstimator):
     """DeepWalk vectors concatenated with the features.
 
     Parameters
     ----------
-    epochs : int | None, default=None
-        Steps of batch_size walks; by default enough for walks_per_node.
     learning_rate : float, default=0.01
         Learning rate of AdamW.
     weight_decay : float, default=0.0
@@ -600,11 +560,13 @@ class DeepWalkFeatures(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int | None, default=None
+        Steps of batch_size walks; by default enough for walks_per_node.
     n_components : int, default=128
         Width of the embedding (D).
     walks_per_node : int, default=10
@@ -631,7 +593,7 @@ class DeepWalkFeatures(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -643,13 +605,13 @@ class DeepWalkFeatures(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int | None = None,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int | None = None,
         n_components: int = 128,
         walks_per_node: int = 10,
         walk_length: int = 80,
@@ -659,13 +621,13 @@ class DeepWalkFeatures(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.walks_per_node = walks_per_node
         self.walk_length = walk_length
@@ -676,13 +638,11 @@ class DeepWalkFeatures(NodeEmbedder):
         self.verbose = verbose
 
 
-class GCA(NodeEmbedder):
+class GCA(MethodEstimator):
     """GRACE with augmentations that preserve edges and features of central nodes.
 
     Parameters
     ----------
-    epochs : int, default=500
-        Passes over the graph.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -691,11 +651,13 @@ class GCA(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=500
+        Passes over the graph.
     n_components : int, default=256
         Width of the embedding (D).
     hidden_width : int, default=512
@@ -734,7 +696,7 @@ class GCA(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -746,13 +708,13 @@ class GCA(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 500,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 500,
         n_components: int = 256,
         hidden_width: int = 512,
         row_sums: bool = True,
@@ -768,13 +730,13 @@ class GCA(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.hidden_width = hidden_width
         self.row_sums = row_sums
@@ -791,13 +753,11 @@ class GCA(NodeEmbedder):
         self.verbose = verbose
 
 
-class GMI(NodeEmbedder):
+class GMI(MethodEstimator):
     """Maximizes mutual information with a node's features, its neighborhood and its edges.
 
     Parameters
     ----------
-    epochs : int, default=550
-        Passes over the graph.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=0.0
@@ -808,9 +768,11 @@ class GMI(NodeEmbedder):
     patience : int, default=20
         Stop after this many epochs without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=550
+        Passes over the graph.
     n_components : int, default=512
         Width of the embedding (D).
     row_sums : bool, default=True
@@ -837,7 +799,7 @@ class GMI(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -849,13 +811,13 @@ class GMI(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 550,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 20,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 550,
         n_components: int = 512,
         row_sums: bool = True,
         own_weight: float = 0.8,
@@ -865,13 +827,13 @@ class GMI(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.row_sums = row_sums
         self.own_weight = own_weight
@@ -882,13 +844,11 @@ class GMI(NodeEmbedder):
         self.verbose = verbose
 
 
-class GRACE(NodeEmbedder):
+class GRACE(MethodEstimator):
     """Contrasts each node with all other nodes across two views of the graph.
 
     Parameters
     ----------
-    epochs : int, default=500
-        Passes over the graph.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -897,11 +857,13 @@ class GRACE(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=500
+        Passes over the graph.
     n_components : int, default=256
         Width of the embedding (D).
     hidden_width : int, default=512
@@ -936,7 +898,7 @@ class GRACE(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -948,13 +910,13 @@ class GRACE(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 500,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 500,
         n_components: int = 256,
         hidden_width: int = 512,
         row_sums: bool = True,
@@ -968,13 +930,13 @@ class GRACE(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.hidden_width = hidden_width
         self.row_sums = row_sums
@@ -989,13 +951,11 @@ class GRACE(NodeEmbedder):
         self.verbose = verbose
 
 
-class GraphMAE2(NodeEmbedder):
+class GraphMAE2(MethodEstimator):
     """Reconstructs masked features, and predicts the vectors of the unmasked graph.
 
     Parameters
     ----------
-    epochs : int, default=500
-        Passes over the graph.
     learning_rate : float, default=0.001
         First learning rate of Adam; it decays with a cosine.
     weight_decay : float, default=0.0001
@@ -1004,11 +964,13 @@ class GraphMAE2(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=500
+        Passes over the graph.
     n_components : int, default=512
         Width of both layers and of the embedding (D).
     n_heads : int, default=4
@@ -1045,7 +1007,7 @@ class GraphMAE2(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1057,13 +1019,13 @@ class GraphMAE2(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 500,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0001,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 500,
         n_components: int = 512,
         n_heads: int = 4,
         mask: float = 0.5,
@@ -1078,13 +1040,13 @@ class GraphMAE2(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.n_heads = n_heads
         self.mask = mask
@@ -1100,13 +1062,11 @@ class GraphMAE2(NodeEmbedder):
         self.verbose = verbose
 
 
-class Hops(NodeEmbedder):
+class Hops(MethodEstimator):
     """[X | SX | … | SʰX], without training.
 
     Parameters
     ----------
-    epochs : int, default=0
-        Always 0: the method does not train.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -1115,9 +1075,9 @@ class Hops(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
     n_hops : int, default=2
@@ -1136,7 +1096,7 @@ class Hops(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1148,7 +1108,6 @@ class Hops(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
@@ -1159,7 +1118,6 @@ class Hops(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
@@ -1171,13 +1129,11 @@ class Hops(NodeEmbedder):
         self.verbose = verbose
 
 
-class MVGRL(NodeEmbedder):
+class MVGRL(MethodEstimator):
     """Contrasts the graph with its diffusion.
 
     Parameters
     ----------
-    epochs : int, default=300
-        Passes over the graph.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=0.0
@@ -1188,9 +1144,11 @@ class MVGRL(NodeEmbedder):
     patience : int, default=20
         Stop after this many epochs without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=300
+        Passes over the graph.
     n_components : int, default=512
         Width of the embedding (D).
     row_sums : bool, default=True
@@ -1217,7 +1175,7 @@ class MVGRL(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1229,13 +1187,13 @@ class MVGRL(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 300,
         learning_rate: float = 0.001,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 20,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 300,
         n_components: int = 512,
         row_sums: bool = True,
         diffusion: Literal["ppr", "heat"] = "ppr",
@@ -1245,13 +1203,13 @@ class MVGRL(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.row_sums = row_sums
         self.diffusion = diffusion
@@ -1262,13 +1220,11 @@ class MVGRL(NodeEmbedder):
         self.verbose = verbose
 
 
-class NS4GC(NodeEmbedder):
+class NS4GC(MethodEstimator):
     """Two views agree on nodes and edges; all other pairs of nodes are pushed below a threshold.
 
     Parameters
     ----------
-    epochs : int, default=200
-        Passes over the graph.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -1277,11 +1233,13 @@ class NS4GC(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=200
+        Passes over the graph.
     n_components : int, default=128
         Width of the embedding (D).
     hidden_width : int, default=256
@@ -1323,7 +1281,7 @@ class NS4GC(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1335,13 +1293,13 @@ class NS4GC(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 200,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 200,
         n_components: int = 128,
         hidden_width: int = 256,
         row_sums: bool = True,
@@ -1358,13 +1316,13 @@ class NS4GC(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.hidden_width = hidden_width
         self.row_sums = row_sums
@@ -1382,13 +1340,11 @@ class NS4GC(NodeEmbedder):
         self.verbose = verbose
 
 
-class Node2Vec(NodeEmbedder):
+class Node2Vec(MethodEstimator):
     """DeepWalk with biased walks (p, q).
 
     Parameters
     ----------
-    epochs : int | None, default=None
-        Steps of batch_size walks; by default enough for walks_per_node.
     learning_rate : float, default=0.01
         Learning rate of AdamW.
     weight_decay : float, default=0.0
@@ -1397,11 +1353,13 @@ class Node2Vec(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int | None, default=None
+        Steps of batch_size walks; by default enough for walks_per_node.
     n_components : int, default=128
         Width of the embedding (D).
     walks_per_node : int, default=10
@@ -1432,7 +1390,7 @@ class Node2Vec(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1444,13 +1402,13 @@ class Node2Vec(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int | None = None,
         learning_rate: float = 0.01,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int | None = None,
         n_components: int = 128,
         walks_per_node: int = 10,
         walk_length: int = 80,
@@ -1462,13 +1420,13 @@ class Node2Vec(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.n_components = n_components
         self.walks_per_node = walks_per_node
         self.walk_length = walk_length
@@ -1481,13 +1439,11 @@ class Node2Vec(NodeEmbedder):
         self.verbose = verbose
 
 
-class PPR(NodeEmbedder):
-    """The vectors of SVD, averaged by personalized PageRank, without training.
+class NodeEmbedder(MethodEstimator):
+    """The default: vectors of AFGRL, trained in batches, beside untrained ones.
 
     Parameters
     ----------
-    epochs : int, default=0
-        Always 0: the method does not train.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -1496,9 +1452,173 @@ class PPR(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
+    random_state : int | None, default=0
+        Seed of all random numbers in training.
+    n_components : int | None, default=None
+        Width of the embedding (D); by default 512, for more than 50,000 nodes 1,024, and for more than 500,000
+        nodes 128.
+    predictor_width : int | None, default=None
+        Hidden width of the predictor; by default encoder_width.
+    normalization : Literal['frozen', 'batch', 'none'], default='frozen'
+        Normalization after each linear layer; frozen: batch normalization with fixed statistics.
+    n_neighbors : int | None, default=None
+        Nearest neighbors in embedding space (k), at most as many as there are; by default 12, for dense
+        features 4.
+    search : Literal['auto', 'exact', 'clusters'], default='auto'
+        Search for nearest neighbors; exact: all nodes, clusters: the nearest clusters only, auto: clusters for
+        many nodes, if the rule for positives uses clusters, otherwise exact.
+    include_self : bool, default=True
+        Count a node as its own first neighbor.
+    positives : Literal['knn', 'knn+adj', 'knn+clusters', 'clusters', 'all'], default='all'
+        Rule for positives; all: neighbors that are adjacent or share a cluster (equation 2).
+    n_clusters : int, default=100
+        Clusters per k-means run (K).
+    n_restarts : int, default=5
+        K-means runs (M).
+    kmeans_iters : int, default=20
+        Iterations per k-means run.
+    warm_start : bool, default=True
+        Start k-means from the centers of the previous refresh.
+    refresh_every : int | None, default=None
+        Steps between refreshes of positives and targets; by default 20 to 200.
+    momentum : float, default=0.9
+        EMA decay of the target encoder (τ).
+    schedule : Literal['cosine', 'constant', 'authors'], default='cosine'
+        Schedule of the EMA decay; authors: that of the authors' code.
+    loss_over : Literal['pairs', 'nodes'], default='pairs'
+        What the loss is averaged over.
+    steps : int | None, default=None
+        Steps of training; by default 300 to 700, depending on the graph, fewer for small graphs.
+    batch_size : int, default=1024
+        Rows per step.
+    dropout : float | None, default=None
+        Share of the encoder's input that a step drops; by default 0.25 or 0.7.
+    encoder_width : int | None, default=None
+        Width of the encoder; by default n_components, twice that on dense features of at most 50,000 nodes, and
+        half of it on sparse ones with many neighbors per node and more nodes.
+    skip : Literal['none', 'svd', 'svd+ppr'] | None, default=None
+        Vectors without training that the embedding contains beside the trained ones; svd: those of the method
+        svd, svd+ppr: also those of ppr; by default svd+ppr, svd for sparse features and many neighbors per node
+        of at most 50,000 nodes.
+    input : Literal['features', 'own', 'svd'] | None, default=None
+        Input of the encoder; features: see n_hops, own: X, svd: 1,024 principal directions of [X | SX | S²X |
+        S³X]; by default svd for dense features, features for few neighbors per node, and otherwise own, or svd
+        for more than 50,000 nodes.
+    neighbor_weight : float | None, default=None
+        Weight of the mean target vector of a node's neighbors as a further positive, relative to all others; by
+        default 1 if input is own, otherwise 0.
+    n_hops : int | None, default=None
+        Features of the input; 0: SX, h: [X | SX | … | SʰX]; by default 1 or 2, depending on the graph.
+    device : str, default='auto'
+        Auto, cpu or cuda.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, d), float32
+        The vectors, in node order.
+    node_ids_ : ndarray of shape (n,)
+        The ids of the nodes.
+    encoder_ : torch.nn.Module
+        The trained neural network, for methods that have one.
+    history_ : list of dict
+        Loss and diagnostics, one entry every ten steps.
+    n_features_in_ : int
+        Number of features.
+    table_encoder_ : TableEncoder, StructuralFeatures or None
+        How the columns of tables became features.
+    """
+
+    method = "node_embedder"
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 0.001,
+        weight_decay: float = 1e-05,
+        precision: Literal["float32", "tf32", "bf16"] = "bf16",
+        patience: int = 0,
+        checkpoint_every: int = 100,
+        random_state: int | None = 0,
+        n_components: int | None = None,
+        predictor_width: int | None = None,
+        normalization: Literal["frozen", "batch", "none"] = "frozen",
+        n_neighbors: int | None = None,
+        search: Literal["auto", "exact", "clusters"] = "auto",
+        include_self: bool = True,
+        positives: Literal["knn", "knn+adj", "knn+clusters", "clusters", "all"] = "all",
+        n_clusters: int = 100,
+        n_restarts: int = 5,
+        kmeans_iters: int = 20,
+        warm_start: bool = True,
+        refresh_every: int | None = None,
+        momentum: float = 0.9,
+        schedule: Literal["cosine", "constant", "authors"] = "cosine",
+        loss_over: Literal["pairs", "nodes"] = "pairs",
+        steps: int | None = None,
+        batch_size: int = 1024,
+        dropout: float | None = None,
+        encoder_width: int | None = None,
+        skip: Literal["none", "svd", "svd+ppr"] | None = None,
+        input: Literal["features", "own", "svd"] | None = None,
+        neighbor_weight: float | None = None,
+        n_hops: int | None = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.patience = patience
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.n_components = n_components
+        self.predictor_width = predictor_width
+        self.normalization = normalization
+        self.n_neighbors = n_neighbors
+        self.search = search
+        self.include_self = include_self
+        self.positives = positives
+        self.n_clusters = n_clusters
+        self.n_restarts = n_restarts
+        self.kmeans_iters = kmeans_iters
+        self.warm_start = warm_start
+        self.refresh_every = refresh_every
+        self.momentum = momentum
+        self.schedule = schedule
+        self.loss_over = loss_over
+        self.steps = steps
+        self.batch_size = batch_size
+        self.dropout = dropout
+        self.encoder_width = encoder_width
+        self.skip = skip
+        self.input = input
+        self.neighbor_weight = neighbor_weight
+        self.n_hops = n_hops
+        self.device = device
+        self.verbose = verbose
+
+
+class PPR(MethodEstimator):
+    """The vectors of SVD, averaged by personalized PageRank, without training.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.001
+        Learning rate (η).
+    weight_decay : float, default=1e-05
+        Weight decay of AdamW, or L2 regularization of Adam.
+    precision : Literal['float32', 'tf32', 'bf16'], default='bf16'
+        Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
+        use float32.
+    patience : int, default=0
+        Stop after this many steps without a lower loss; 0: never.
+    checkpoint_every : int, default=100
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
     n_components : int, default=512
@@ -1517,7 +1637,7 @@ class PPR(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1529,7 +1649,6 @@ class PPR(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
@@ -1540,7 +1659,6 @@ class PPR(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
@@ -1552,13 +1670,11 @@ class PPR(NodeEmbedder):
         self.verbose = verbose
 
 
-class RandomEncoder(NodeEmbedder):
+class RandomEncoder(MethodEstimator):
     """An untrained encoder.
 
     Parameters
     ----------
-    epochs : int, default=0
-        Always 0: the method does not train.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -1567,9 +1683,9 @@ class RandomEncoder(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
     n_components : int, default=512
@@ -1588,7 +1704,7 @@ class RandomEncoder(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1600,7 +1716,6 @@ class RandomEncoder(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
@@ -1611,7 +1726,6 @@ class RandomEncoder(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
@@ -1623,13 +1737,11 @@ class RandomEncoder(NodeEmbedder):
         self.verbose = verbose
 
 
-class RawFeatures(NodeEmbedder):
+class RawFeatures(MethodEstimator):
     """The features themselves.
 
     Parameters
     ----------
-    epochs : int, default=0
-        Always 0: the method does not train.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -1638,9 +1750,9 @@ class RawFeatures(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
     device : str, default='auto'
@@ -1657,7 +1769,7 @@ class RawFeatures(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1669,7 +1781,6 @@ class RawFeatures(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
@@ -1679,7 +1790,6 @@ class RawFeatures(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
@@ -1690,13 +1800,11 @@ class RawFeatures(NodeEmbedder):
         self.verbose = verbose
 
 
-class SGRL(NodeEmbedder):
+class SGRL(MethodEstimator):
     """Predicts target vectors that are scattered away from their mean.
 
     Parameters
     ----------
-    epochs : int, default=100
-        Passes over the graph; many more help on some graphs only.
     learning_rate : float, default=0.0001
         Learning rate of Adam for the online encoder and predictor.
     weight_decay : float, default=0.0
@@ -1705,11 +1813,13 @@ class SGRL(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int, default=100
+        Passes over the graph; many more help on some graphs only.
     target_learning_rate : float, default=0.0001
         Learning rate of Adam for the target encoder.
     n_components : int, default=1024
@@ -1734,7 +1844,7 @@ class SGRL(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1746,13 +1856,13 @@ class SGRL(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 100,
         learning_rate: float = 0.0001,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int = 100,
         target_learning_rate: float = 0.0001,
         n_components: int = 1024,
         n_hops: int = 1,
@@ -1761,13 +1871,13 @@ class SGRL(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.target_learning_rate = target_learning_rate
         self.n_components = n_components
         self.n_hops = n_hops
@@ -1777,13 +1887,11 @@ class SGRL(NodeEmbedder):
         self.verbose = verbose
 
 
-class SIGNA(NodeEmbedder):
+class SIGNA(MethodEstimator):
     """Tells neighbors from all other nodes by features alone, with strong dropout.
 
     Parameters
     ----------
-    epochs : int | None, default=None
-        Steps in full batches, each a pass over the graph; 0 in batches.
     learning_rate : float, default=0.0005
         Learning rate of AdamW.
     weight_decay : float, default=0.0
@@ -1792,11 +1900,13 @@ class SIGNA(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
+    epochs : int | None, default=None
+        Steps in full batches, each a pass over the graph; 0 in batches.
     steps : int | None, default=None
         Steps in batches; by default 600; 0 in full batches.
     batch_size : int | None, default=None
@@ -1827,7 +1937,7 @@ class SIGNA(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1839,13 +1949,13 @@ class SIGNA(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int | None = None,
         learning_rate: float = 0.0005,
         weight_decay: float = 0.0,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
         patience: int = 0,
         checkpoint_every: int = 100,
         random_state: int | None = 0,
+        epochs: int | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
         n_components: int = 1024,
@@ -1857,13 +1967,13 @@ class SIGNA(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
         self.patience = patience
         self.checkpoint_every = checkpoint_every
         self.random_state = random_state
+        self.epochs = epochs
         self.steps = steps
         self.batch_size = batch_size
         self.n_components = n_components
@@ -1876,13 +1986,11 @@ class SIGNA(NodeEmbedder):
         self.verbose = verbose
 
 
-class SVD(NodeEmbedder):
+class SVD(MethodEstimator):
     """Principal directions of [X | SX | S²X | S³X], without training.
 
     Parameters
     ----------
-    epochs : int, default=0
-        Always 0: the method does not train.
     learning_rate : float, default=0.001
         Learning rate (η).
     weight_decay : float, default=1e-05
@@ -1891,9 +1999,9 @@ class SVD(NodeEmbedder):
         Of matrix products on a GPU; bf16 applies to all-pairs products only, the rest uses tf32; CPUs always
         use float32.
     patience : int, default=0
-        Stop after this many epochs without a lower loss; 0: never.
+        Stop after this many steps without a lower loss; 0: never.
     checkpoint_every : int, default=100
-        Epochs between checkpoints; 0: only after the last epoch.
+        Steps between checkpoints; 0: only after the last step.
     random_state : int | None, default=0
         Seed of all random numbers in training.
     n_components : int, default=512
@@ -1912,7 +2020,7 @@ class SVD(NodeEmbedder):
     encoder_ : torch.nn.Module
         The trained neural network, for methods that have one.
     history_ : list of dict
-        Loss and diagnostics, one entry every ten epochs.
+        Loss and diagnostics, one entry every ten steps.
     n_features_in_ : int
         Number of features.
     table_encoder_ : TableEncoder, StructuralFeatures or None
@@ -1924,7 +2032,6 @@ class SVD(NodeEmbedder):
     def __init__(
         self,
         *,
-        epochs: int = 0,
         learning_rate: float = 0.001,
         weight_decay: float = 1e-05,
         precision: Literal["float32", "tf32", "bf16"] = "bf16",
@@ -1935,7 +2042,6 @@ class SVD(NodeEmbedder):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision

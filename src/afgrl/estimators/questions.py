@@ -10,7 +10,7 @@ from afgrl.analysis import added_nodes
 from afgrl.analysis.clustering import cluster_run
 from afgrl.analysis.neighbors import SimilarNodes, find_similar
 from afgrl.analysis.quality.panel import assess_run
-from afgrl.estimators.base import NodeEmbedder
+from afgrl.estimators.base import MethodEstimator
 from afgrl.estimators.saved import Model, RunFolder, as_runs, opened
 from afgrl.runs.added import Addition
 from afgrl.train.device import choose_device
@@ -39,7 +39,7 @@ def cluster(
     with as_runs([model]) as (run,):
         description = cluster_run(run, n_clusters, seed=seed, plain=plain, data_dir=data_dir)
         found = run.clusters()
-        if isinstance(model, NodeEmbedder) and found is not None:
+        if isinstance(model, MethodEstimator) and found is not None:
             model.labels_ = found[0]
         return description
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from afgrl.estimators.base import NodeEmbedder
+from afgrl.estimators.base import MethodEstimator
 from afgrl.runs.folder import Run
 
 RunFolder = Run | str | Path
-Model = RunFolder | NodeEmbedder
+Model = RunFolder | MethodEstimator
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def opened(run: RunFolder) -> Run:
 
 
 def _as_run(model: Model, folder: Path) -> Run:
-    if not isinstance(model, NodeEmbedder):
+    if not isinstance(model, MethodEstimator):
         return opened(model)
     run = Run.create_unused(folder, model.method)
     model.save(run.path)

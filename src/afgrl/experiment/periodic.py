@@ -36,6 +36,7 @@ class PeriodicEvaluation:
             self.stopwatch.restart()
 
     def evaluate(self, state: TrainState) -> None:
+        state.method.complete(self.inputs)  # to the vectors of this epoch
         vectors = state.method.embed(self.inputs)[torch.from_numpy(self.rows)]
         effort = {"n_fits": self.plan.n_fits, "n_init": self.plan.n_init}
         self.write(evaluate_epoch(vectors, self.y, self.splits, epoch=state.step, **effort))

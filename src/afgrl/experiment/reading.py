@@ -48,8 +48,6 @@ def begin_run(
         force = force or is_own(out, processes)  # all of them ended before its dataset was complete
         Run.check_unused(out, force=force)
     dataset = spec.load()
-    if warning := spec.warning(dataset):
-        message(warning)
     spec, settings = spec.resolved(dataset)
     check_processes(spec, settings, processes)
     if spec.evaluation.every and dataset.y is None:

@@ -62,6 +62,7 @@ def readable_features(graph: Graph, device: torch.device) -> Tensor:
 
 def _embedded(method: str, settings: Settings, graph: Graph, device: torch.device) -> Tensor:
     state, inputs = initial_state(method, settings, graph, device)
+    state.method.complete(inputs)
     return state.method.embed(inputs)
 
 

@@ -36,7 +36,7 @@ def check_processes(name: str, settings: Settings) -> None:
     cls = method_class(name)
     if not cls.supports_processes:
         able = " or ".join(name for name, one in available_methods().items() if one.supports_processes)
-        raise UserError(f"The method {name!r} runs in one process; several processes train {able} in batches.")
+        raise UserError(f"The method {name!r} runs in one process; several processes train {able}.")
     cls.check_processes(settings)
 
 

@@ -1,53 +1,79 @@
 """AFGRL: predict, for each node, the target vectors of its positives
 (Lee, Lee and Park, Augmentation-Free Self-Supervised Learning on Graphs, AAAI 2022).
 
-In full batches, as in the paper, a step computes all rows. In batches, the default, targets and positives are constant
-between two refreshes, so everything a node is pulled to is one row of a constant table, and a step computes the rows of
-a batch only.
+The positives of a node are its nearest neighbors in embedding space that are also adjacent to it (local) or in its
+cluster of k-means (global). Every step computes all rows, as in the paper; ``node_embedder`` trains in batches.
 
-Complexity per step, for b rows of nnz input values and predictor_width w: O(b·(nnz + w)·d); b = n in full batches.
-Every ``refresh_every`` steps: O(n²·d) for the nearest neighbors (about 10/K of it for a search in clusters) and
-O(n·M·K·d·kmeans_iters) for k-means. Memory: O(n·(f + d + w)); afgrl.cost estimates both.
+Complexity per step: O(n·(nnz + w)·d) for predictor_width w. Every ``refresh_every`` steps: O(n²·d) for the nearest
+neighbors (about 10/K of it for a search in clusters) and O(n·M·K·d·kmeans_iters) for k-means. Memory: O(n·(f + d + w)).
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
+from pydantic import Field, TypeAdapter
 from torch import Tensor
-from torch.nn import functional as F
 
-from afgrl.config import Settings
-from afgrl.errors import UserError
+from afgrl.config import EpochSettings
 from afgrl.graph import Graph
-from afgrl.graph.mapped import MappedGraph
-from afgrl.methods.base import Method, Size
-from afgrl.methods.parts.afgrl_settings import LARGE, AFGRLSettings
-from afgrl.methods.parts.batch_inputs import BatchInputs, svd_width
-from afgrl.methods.parts.positive_search import PositiveSearch, in_place
-from afgrl.methods.parts.positives import edge_keys, neighbor_mean
-from afgrl.methods.parts.spectral import HUGE, SpectralFeatures
+from afgrl.methods.base import Method, Size, positive_int
+from afgrl.methods.parts.positive_search import PositiveSearch
+from afgrl.methods.parts.positive_settings import LARGE, PositiveSettings, most_neighbors
+from afgrl.methods.parts.positives import edge_keys
 from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_update
-from afgrl.ops.pair_loss import Pull, batch_pair_loss, positive_pair_loss, pull_of
+from afgrl.ops.pair_loss import positive_pair_loss
 from afgrl.ops.propagation import Propagated, propagate
-from afgrl.ops.sparse.rows import own_rows
-from afgrl.ops.storage import empty_rows, row_blocks
 from afgrl.ops.streams import SideStream
-from afgrl.ops.svd import gram_matrix, leading_eigenvectors, rows_to_fit
 
-__all__ = ["LARGE", "AFGRLMethod", "AFGRLSettings"]
+SPARSE_FEATURES = 0.2  # density below which features count as sparse
+FEW_NEIGHBORS = 6  # mean degree below which nodes have few neighbors
 
-CALIBRATION_ROWS = 16_384
-ROWS_AT_ONCE = 1 << 18  # of a huge graph, whose parts are joined and projected
+
+class AFGRLSettings(PositiveSettings, EpochSettings):
+    """The defaults are for an unknown graph; the paper's settings are in recipes/afgrl.toml."""
+
+    in_batches: ClassVar[bool] = False
+    exact_on_cpu: ClassVar[int] = LARGE
+
+    epochs: int = Field(ge=0, description="passes over the graph; by default 50 to 2,000, depending on the graph")
+    n_components: int = Field(
+        ge=1, description="width of the embedding (D); by default 512, of dense features of more than 50,000 nodes 128"
+    )
+    predictor_width: int = Field(ge=1, description="hidden width of the predictor; by default twice n_components")
+    n_layers: int = Field(1, ge=1, description="GCN layers (L)")
+    n_hops: int = Field(
+        ge=0,
+        description="features of the input; 0: SX, h: [X | SX | … | SʰX]; by default 0, 1 or 2, depending on the graph",
+    )
+    n_neighbors: int = Field(ge=1, description="nearest neighbors in embedding space (k); by default 4")
+    refresh_every: int = Field(5, ge=1, description="epochs between refreshes of the positives")
+
+    @classmethod
+    def graph_defaults(cls, graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Large graphs save time where it costs the least quality: half the epochs for sparse features, a smaller width
+        for dense ones. A second hop helps if nodes have few neighbors."""
+        large, width = graph.n > LARGE, 512
+        if graph.density >= SPARSE_FEATURES:
+            n_hops, epochs, width = 0, 2000, 128 if large else 512
+        elif graph.mean_degree >= FEW_NEIGHBORS:
+            n_hops, epochs = 1, 150 if large else 300
+        else:
+            n_hops, epochs = 2, 50 if large else 100
+        include_self = TypeAdapter(bool).validate_python(given.get("include_self", True))
+        return {
+            "n_hops": n_hops, "epochs": epochs, "n_components": width,
+            "predictor_width": 2 * positive_int(given.get("n_components", width)),
+            "n_neighbors": min(4, most_neighbors(graph.n, include_self)),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The graph as full batches see it."""
-
     propagated: Propagated
     edges: Tensor  # [e] int64, from positives.edge_keys
 
@@ -56,90 +82,28 @@ class AFGRLMethod(Method):
     """An online encoder with a predictor, and a target encoder that is the EMA of the online encoder."""
 
     name = "afgrl"
-    supports_batches = True
-    supports_processes = True
     capturable = True
-    row_state = ("pull",)
     settings_class = AFGRLSettings
     settings: AFGRLSettings
-    projection: Tensor  # [columns of all parts of the embedding, n_components]
 
     def __init__(self, settings: AFGRLSettings, size: Size, rng: torch.Generator) -> None:
         super().__init__(settings, size, rng)
-        width, hidden = settings.encoder_width, settings.predictor_width
-        from_svd = settings.input == "svd"
-        self.spectral: SpectralFeatures | None = None
-        if from_svd or settings.skip != "none":
-            n_inputs = svd_width(size.n_nodes) if from_svd else 0
-            n_directions = max(n_inputs, settings.n_components if settings.skip != "none" else 0)
-            self.spectral = SpectralFeatures(*size, n_directions)
-        n_inputs = size.n_features * (1 if settings.input == "own" else settings.n_hops + 1)
-        if from_svd and self.spectral:
-            n_inputs = min(svd_width(size.n_nodes), self.spectral.width)
+        width, n_inputs = settings.n_components, size.n_features * (settings.n_hops + 1)
         self.encoder = Encoder(n_inputs, width, settings.n_layers, settings.normalization, rng)
-        self.predictor = Predictor(width, hidden, settings.normalization, rng)
+        self.predictor = Predictor(width, settings.predictor_width, settings.normalization, rng)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
-        if settings.skip != "none" and self.spectral:
-            parts = 2 if settings.skip == "svd+ppr" else 1
-            n_columns = width + parts * min(settings.n_components, self.spectral.width)
-            if n_columns < settings.n_components:
-                raise UserError(
-                    f"All parts of the embedding have {n_columns} columns together: set n_components to at most "
-                    f"{n_columns}, or a larger encoder_width."
-                )
-            self.register_buffer("projection", torch.zeros(n_columns, settings.n_components))
         self.search = PositiveSearch(settings)
-        self.pull: Pull | None = None  # in batches: what the targets of the last refresh contribute to the loss
-        self.age = 0  # steps since the last refresh
-        self.has_fixed_sizes = True  # whether all batches have as many entries
+        self.age = 0  # epochs since the last refresh of the positives
 
-    @property
-    def fused_optimizer(self) -> bool:
-        return self.settings.in_batches
+    def prepare(self, graph: Graph) -> Inputs:
+        return Inputs(propagate(graph, self.settings.n_hops), edge_keys(graph))
 
-    @classmethod
-    def keeps_untrained(cls, settings: AFGRLSettings) -> bool:
-        return settings.skip != "none"
+    def initialize(self, inputs: Inputs) -> None:
+        calibrate(self.target, inputs.propagated)
+        calibrate(self.predictor, calibrate(self.encoder, inputs.propagated))
 
-    @classmethod
-    def check_processes(cls, settings: Settings) -> None:
-        values = settings.model_dump()
-        for setting, refused, instead in (
-            ("batch_size", 0, "set steps and a batch_size above 0, without epochs"),
-            ("positives", "clusters", "choose another rule"),
-            ("normalization", "batch", "choose frozen or none"),
-            ("patience", None, "set it to 0"),
-        ):
-            value = values[setting]
-            if value == refused or (refused is None and value):
-                raise UserError(
-                    f"Several processes cannot train with {setting}={value!r}; {instead}, or use one process."
-                )
-
-    def prepare(self, graph: Graph | MappedGraph) -> Inputs | BatchInputs:
-        if not self.settings.in_batches:
-            assert isinstance(graph, Graph)
-            return Inputs(propagate(graph, self.settings.n_hops), edge_keys(graph))
-        shards, n_inputs = replace(self.shards, n=graph.n), svd_width(self.size.n_nodes)
-        return BatchInputs.of(graph, self.settings, shards, self.spectral, n_inputs, self.device)
-
-    def initialize(self, inputs: Inputs | BatchInputs) -> None:
-        if isinstance(inputs, Inputs):
-            self._calibrate(inputs.propagated)
-            return
-        inputs.fit()
-        self.has_fixed_sizes = inputs.table.has_fixed_sizes
-        rows = calibration_rows(inputs.shards.n, self.device)
-        self._calibrate(Propagated(inputs.table.sample(rows), inputs.adjacency))
-
-    def _calibrate(self, sample: Propagated) -> None:
-        calibrate(self.target, sample)
-        calibrate(self.predictor, calibrate(self.encoder, sample))
-
-    def loss(self, inputs: Inputs | BatchInputs, rng: torch.Generator) -> Tensor:
-        if isinstance(inputs, BatchInputs):
-            return self._batch_loss(inputs, rng)
-        refresh, side = self._is_due(), SideStream(rng.device)
+    def loss(self, inputs: Inputs, rng: torch.Generator) -> Tensor:
+        refresh, side = self._is_due(), SideStream(rng.device)  # on a GPU, k-means runs beside the encoder
         if refresh:
             with side:
                 rows = self.search.initial_rows(inputs.propagated.x.shape[0], rng)
@@ -155,46 +119,17 @@ class AFGRLMethod(Method):
         assert self.search.matrix is not None
         return positive_pair_loss(z, t, self.search.matrix, over=self.settings.loss_over)
 
-    def _batch_loss(self, inputs: BatchInputs, rng: torch.Generator) -> Tensor:
-        if self._is_due():
-            self._refresh_pull(inputs, rng)
-        assert self.pull is not None
-        batch = inputs.table.batch(self.settings.batch_size, self.settings.dropout, rng)
-        if batch.x.shape[0] == 0:  # other processes have all rows of the batch
-            return torch.zeros((), device=self.device, requires_grad=True)
-        z = self.predictor(self.encoder(Propagated(batch.x, inputs.adjacency)))
-        return batch_pair_loss(z, self.pull.rows[batch.rows], self.pull.offset, batch.n_rows)
+    def after_step(self, progress: Progress) -> None:
+        self.age = 1 if self._is_due() else self.age + 1
+        ema_update(self.target, self.encoder, ema_decay(progress, self.settings.momentum, self.settings.schedule))
 
-    @torch.no_grad()
-    def _refresh_pull(self, inputs: BatchInputs, rng: torch.Generator) -> None:
-        """Search positives and recompute the targets, both for all nodes, in chunks of rows."""
-        side, shards = SideStream(rng.device), inputs.shards
-        rows = self.search.initial_rows(shards.n, rng)
-        t, h = self._encode_all(self.target, inputs), self._encode_all(self.encoder, inputs)
-        with side:
-            labels = self.search.cluster(t, rows, shards)
-        pairs = self.search.find(h, t, inputs.edges, labels, side, shards)
-        del h  # the pull takes several tables of its size
-        new = pull_of(t, pairs.src, pairs.dst, pairs.is_positive, shards, over=self.settings.loss_over)
-        if self.settings.neighbor_weight:
-            mean = neighbor_mean(t, inputs.adjacency)
-            for part in row_blocks(len(t), t.device):
-                new.rows[part].add_(2 * self.settings.neighbor_weight * mean[part])
-            new.rows.div_(1 + self.settings.neighbor_weight)
-        self.pull = Pull(*map(in_place, self.pull or (None, None), new))
-
-    def _encode_all(self, encoder: Encoder, inputs: BatchInputs) -> Tensor:
-        """Of the nodes of this process: [n_own, d]."""
-        table = inputs.table
-        output = empty_rows(table.shape[0], self.settings.encoder_width, table.device)
-        for rows in table.chunks(self.settings.encoder_width):
-            output[rows] = encoder(Propagated(table.rows(rows), inputs.adjacency))
-        return output
+    def encode(self, inputs: Inputs) -> Tensor:
+        h: Tensor = self.encoder(inputs.propagated)
+        return h
 
     def _is_due(self) -> bool:
-        """Whether the next step refreshes the positives."""
-        found = self.pull if self.settings.in_batches else self.search.pairs
-        return found is None or self.age >= self.settings.refresh_every
+        """Whether the next epoch refreshes the positives."""
+        return self.search.pairs is None or self.age >= self.settings.refresh_every
 
     def capture_key(self) -> str | None:
         settings = self.settings
@@ -202,68 +137,18 @@ class AFGRLMethod(Method):
         # product sorts.
         if settings.positives == "clusters" or settings.n_layers > 1:
             return None
-        if settings.in_batches:
-            return None if self._is_due() or not self.has_fixed_sizes else "batch"
         if not self._is_due():
             return "reuse"
         if settings.search == "clusters" and settings.needs_clusters:  # the sizes of clusters depend on the data
             return None
         return "search" if self.search.centers is not None or not settings.needs_clusters else "first search"
 
-    def after_step(self, progress: Progress) -> None:
-        self.age = 1 if self._is_due() else self.age + 1
-        ema_update(self.target, self.encoder, ema_decay(progress, self.settings.momentum, self.settings.schedule))
-
-    def encode(self, inputs: Inputs | BatchInputs) -> Tensor:
-        if isinstance(inputs, Inputs):
-            h: Tensor = self.encoder(inputs.propagated)
-            return h
-        h = self._encode_all(self.encoder, inputs)
-        if self.settings.skip == "none":
-            return h
-        untrained, shards = inputs.untrained, inputs.shards
-
-        def joined(rows: slice) -> Tensor:
-            trained = len(untrained) ** 0.5 * F.normalize(h[rows])  # counts as much as all untrained parts together
-            return torch.cat([trained, *(part[rows] for part in untrained)], dim=1)
-
-        parts = joined if len(h) > HUGE else joined(slice(None)).__getitem__
-        # Other graphs are embedded with the projection of the training graph, unless that was never embedded.
-        if inputs.is_fitted or not self.projection.any():
-            sample = parts(shards.part_of(rows_to_fit(shards.n)))
-            gram = gram_matrix(sample.split(CALIBRATION_ROWS), shards)
-            self.projection.copy_(leading_eigenvectors(gram, len(self.projection.T)))
-        if len(h) <= HUGE:
-            return parts(slice(None)) @ self.projection
-        vectors = empty_rows(len(h), len(self.projection.T), h.device)
-        for start in range(0, len(h), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            vectors[rows] = parts(rows) @ self.projection
-        return vectors
-
-    @torch.no_grad()
-    def sample(self, inputs: Inputs | BatchInputs, rows: Tensor) -> Tensor:
-        if isinstance(inputs, Inputs):
-            return super().sample(inputs, rows)
-        h: Tensor = self.encoder(Propagated(inputs.table.sample(rows), inputs.adjacency))
-        return h
-
     def diagnostics(self) -> dict[str, float]:
         return self.search.diagnostics()
 
     def get_extra_state(self) -> dict[str, Any]:
-        rows, offset = (None, None) if self.pull is None or self._is_due() else self.pull  # a refresh would replace it
-        return {**self.search.state(), "pull": rows, "offset": offset, "age": self.age}
+        return {**self.search.state(), "age": self.age}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.search.restore(state)
-        self.age, rows = int(state["age"]), state.get("pull")
-        if rows is not None and len(rows) != self.shards.n_own:  # saved by one process
-            rows = own_rows(rows, self.shards)
-        self.pull = None if rows is None else Pull(rows, state["offset"])
-
-
-def calibration_rows(n: int, device: torch.device) -> Tensor:
-    """Evenly spaced rows, from which the frozen norms compute their statistics."""
-    rows = torch.linspace(0, n - 1, min(n, CALIBRATION_ROWS), device=device).long()
-    return rows.clamp_(max=n - 1)  # float32 rounds numbers above 2²⁴, perhaps up to n
+        self.age = int(state["age"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, final
 
 import torch
-from pydantic import Field, PositiveInt, TypeAdapter
+from pydantic import PositiveInt, TypeAdapter
 from torch import Tensor, nn
 
 from afgrl.config import Settings
@@ -95,7 +97,8 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, inputs: Any) -> Tensor:
-        """The vectors of all nodes of prepared inputs, [n, d] float32; called in eval mode, without gradients.
+        """The vectors of all nodes of prepared inputs, [n, d] float32; called in eval mode, without gradients. It
+        changes no state.
 
         With several processes, of the nodes of this one.
         """
@@ -117,18 +120,34 @@ class Method(nn.Module, ABC):
     def after_step(self, progress: Progress) -> None:
         """Called after each optimizer step."""
 
+    def finish(self, inputs: Any) -> None:
+        """Called by ``complete``, in eval mode and without gradients: fit what depends on the trained vectors."""
+
     def diagnostics(self) -> dict[str, float]:
         """Values to log with the loss in history.jsonl."""
         return {}
 
     @final
     @torch.no_grad()
+    def complete(self, inputs: Any) -> None:
+        """``finish`` in eval mode, after the last step; vectors are only defined afterwards."""
+        with self._evaluating():
+            self.finish(inputs)
+
+    @final
+    @torch.no_grad()
     def embed(self, inputs: Any) -> Tensor:
-        """``encode`` in eval mode, without gradients; the mode is restored afterwards."""
+        """``encode`` in eval mode, without gradients."""
+        with self._evaluating():
+            return self.encode(inputs)
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Eval mode; the mode is restored afterwards."""
         training = self.training
         self.eval()
         try:
-            return self.encode(inputs)
+            yield
         finally:
             self.train(training)
 
@@ -164,7 +183,7 @@ def positive_int(value: Any) -> int:
 
 
 class TrainingFreeSettings(Settings):
-    epochs: int = Field(0, ge=0, le=0, description="always 0: the method does not train")
+    """Settings of a method whose vectors follow from the graph."""
 
 
 class TrainingFree(Method):

@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings, Settings
 from afgrl.graph import Graph
 from afgrl.methods.base import Size, Transductive, positive_int
 from afgrl.ops.embedding import embedding_rows
@@ -27,7 +27,7 @@ from afgrl.ops.walks import WalkGraph, uniform_walks, walk_graph
 NOISE = 64
 
 
-class DeepWalkSettings(Settings):
+class DeepWalkSettings(EpochSettings):
     epochs: int = Field(ge=0, description="steps of batch_size walks; by default enough for walks_per_node")
     learning_rate: float = Field(0.01, gt=0, description="learning rate of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="weight decay of AdamW, applied to every parameter")

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.augmentations import random_permutation
@@ -19,7 +19,7 @@ from afgrl.nn import GCN, GCNInputs, gcn_inputs, padded_matmul, weight_matrix
 from afgrl.ops.sparse import spmm
 
 
-class DGISettings(Settings):
+class DGISettings(EpochSettings):
     """The defaults are the authors', except for the number of epochs, which they leave to ``patience``."""
 
     epochs: int = Field(300, ge=0, description="passes over the graph")

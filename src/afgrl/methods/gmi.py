@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.augmentations import random_permutation
@@ -28,7 +28,7 @@ from afgrl.ops.sparse import spmm
 MAX_EDGES = 1 << 16  # edges per step, and as many random pairs
 
 
-class GMISettings(Settings):
+class GMISettings(EpochSettings):
     """The defaults are the authors'."""
 
     epochs: int = Field(550, ge=0, description="passes over the graph")

@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.methods.parts.augmentations import random_permutation
@@ -38,7 +38,7 @@ PROJECTION_WIDTH = 256  # hidden width of the projection head, in the authors' c
 SMALLEST = 1e-12  # squared length of a reconstruction
 
 
-class GraphMAE2Settings(Settings):
+class GraphMAE2Settings(EpochSettings):
     """The defaults are one setting for all graphs: the median of each of the authors' settings over Cora, CiteSeer and
     PubMed, except for the width and the number of epochs, where they are the smallest, since attention takes long, and
     for the features, which are not scaled: on Cora the loss then falls several times faster."""

@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.nn import GCN, MLP, GCNInputs, Progress, ema_update, gcn_inputs
@@ -25,7 +25,7 @@ from afgrl.ops.optim import lerp_parameters
 from afgrl.ops.sparse import spmm
 
 
-class SGRLSettings(Settings):
+class SGRLSettings(EpochSettings):
     """The defaults are one setting for all graphs: the median of each of the authors' settings over their graphs, but
     100 epochs instead of 700. On Cora and CiteSeer, which are not among theirs, the vectors get worse soon after that,
     and later worse than those of the untrained encoder."""

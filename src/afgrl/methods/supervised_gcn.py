@@ -14,14 +14,14 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size
 from afgrl.nn import GCNInputs, gcn_inputs, padded_matmul, weight_matrix
 from afgrl.ops.sparse import spmm
 
 
-class SupervisedGCNSettings(Settings):
+class SupervisedGCNSettings(EpochSettings):
     epochs: int = Field(
         200, ge=0, description="passes over the graph; the result is the epoch with the best validation accuracy"
     )

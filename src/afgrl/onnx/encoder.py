@@ -17,6 +17,7 @@ from afgrl.methods.dgi import DGIMethod
 from afgrl.methods.gca import GCAMethod
 from afgrl.methods.gmi import GMIMethod
 from afgrl.methods.grace import GRACEMethod
+from afgrl.methods.node_embedder import NodeEmbedderMethod
 from afgrl.methods.parts.batch_inputs import SVD_LENGTH
 from afgrl.methods.parts.spectral import SpectralFeatures
 from afgrl.methods.random import RandomMethod
@@ -103,11 +104,11 @@ class ExportableEncoder(nn.Module):
 
 
 class ExportableBatchEncoder(ExportableEncoder):
-    """AFGRL trained in batches: the encoder, then the vectors without training and the projection of all parts."""
+    """The default embedding: the encoder, then the vectors without training and the projection of all parts."""
 
     projection: Tensor | None
 
-    def __init__(self, method: AFGRLMethod) -> None:
+    def __init__(self, method: NodeEmbedderMethod) -> None:
         super().__init__(method.encoder, n_hops=method.settings.n_hops)
         self.settings, self.spectral = method.settings, method.spectral
         self.register_buffer("projection", None if method.settings.skip == "none" else method.projection)
@@ -153,15 +154,10 @@ def _gcn(method: Any) -> ExportableEncoder:
     return ExportableEncoder(method.encoder, unit_sums=method.settings.row_sums)
 
 
-def _afgrl(method: AFGRLMethod) -> ExportableEncoder:
-    if method.settings.in_batches:
-        return ExportableBatchEncoder(method)
-    return ExportableEncoder(method.encoder, n_hops=method.settings.n_hops)
-
-
 # How each method's encoder is exported. By exact class: a subclass may encode differently.
 EXPORTERS: dict[type[Method], Callable[[Any], ExportableEncoder]] = {
-    AFGRLMethod: _afgrl,
+    AFGRLMethod: lambda method: ExportableEncoder(method.encoder, n_hops=method.settings.n_hops),
+    NodeEmbedderMethod: ExportableBatchEncoder,
     RandomMethod: lambda method: ExportableEncoder(method.encoder),
     BGRLMethod: _gcn,
     DGIMethod: _gcn,

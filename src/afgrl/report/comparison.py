@@ -10,7 +10,7 @@ from afgrl.analysis.quality.panel import measures_of_run
 from afgrl.data.read_keywords import ReadKeywords, with_keywords
 from afgrl.data.tables.options import ReadOptions
 from afgrl.errors import UserError
-from afgrl.estimators import NodeEmbedder
+from afgrl.estimators import MethodEstimator
 from afgrl.estimators.saved import Model, as_runs
 from afgrl.evaluate.columns import COLUMNS, READOUT_COLUMNS
 from afgrl.experiment.evaluation import evaluate_run
@@ -66,7 +66,7 @@ def write_report(
 
     ``projection`` is ``tsne``, ``pca`` or one that was stored by ``Run.save_projection``.
     """
-    several = [models] if isinstance(models, (Run, NodeEmbedder, str, Path)) else models
+    several = [models] if isinstance(models, (Run, MethodEstimator, str, Path)) else models
     _check_any(several)
     with as_runs(several) as runs:
         return write_page(runs, Path(out), projection=projection, message=message)

@@ -22,7 +22,7 @@ def result(scope: Scope, records: Records) -> Result:
         "was chosen with labels. OOM: out of memory in the paper.",
         "`raw`, `hops` ([X | SX | S²X]), `svd` (their principal directions), `ppr` (the PageRank average of `svd`) and "
         "`random` (an untrained encoder) are not trained.",
-        "The rule behind `afgrl, default` was chosen from labeled scores of these same graphs, so its rows do not "
+        "The rule behind `node_embedder` was chosen from labeled scores of these same graphs, so its rows do not "
         "estimate the scores on other graphs.",
     ]
     tables = [_table(scope, records, score, published) for score, published in SCORES]

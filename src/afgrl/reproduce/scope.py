@@ -18,7 +18,8 @@ from afgrl.runs.spec import EvaluationPlan, RunSpec
 
 # The settings of a quick call, where a method has them.
 QUICK_SETTINGS = {
-    "epochs": 6, "n_components": 32, "predictor_width": 32, "hidden_width": 32, "projection_width": 32,
+    "epochs": 6, "steps": 6, "n_components": 32, "encoder_width": 32, "predictor_width": 32, "hidden_width": 32,
+    "projection_width": 32,
     "n_clusters": 10, "kmeans_iters": 3, "walk_length": 10, "window": 3, "batch_size": 128, "keep": 8,
 }  # fmt: skip
 # BGRL's published 10,000 epochs would take most of the time of all grids together.
@@ -117,7 +118,7 @@ def _quick_settings(method: str) -> tuple[tuple[str, int], ...]:
     fields = cls.settings_class.model_fields
     quick = {name: value for name, value in QUICK_SETTINGS.items() if cls.trains and name in fields}
     if cls.supports_batches:  # full batches are as quick as batches on the small graphs of a quick call
-        quick["batch_size"] = 0
+        quick = {name: value for name, value in quick.items() if name != "steps"} | {"batch_size": 0}
     return tuple(quick.items())
 
 

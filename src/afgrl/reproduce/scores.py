@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from afgrl import DEFAULT_METHOD
 from afgrl.methods import available_methods
 from afgrl.reproduce import paper
 from afgrl.reproduce.layout import Column, Entry, Table, compared, comparison, over_seeds
@@ -27,7 +28,7 @@ NOTES = (
     "value by more than ±.",
     "best-epoch chooses from one evaluation per sixth of the training and at least one every 500 epochs, so long runs, "
     "such as BGRL's, have more epochs to choose from.",
-    "OOM: out of memory in the paper. `afgrl, default`: the default recipe, whose settings depend on the graph.",
+    "OOM: out of memory in the paper. `node_embedder`: the default embedding, whose settings depend on the graph.",
 )
 
 
@@ -49,18 +50,18 @@ def specs(scope: Scope) -> list[RunSpec]:
 
 
 def rows(scope: Scope) -> list[tuple[str, str]]:
-    """Every method with the paper recipe, and AFGRL with the default recipe too."""
-    default = [("afgrl", "default")] if "afgrl" in scope.methods else []
+    """Every method with the paper recipe, and the default embedding."""
+    default = [(DEFAULT_METHOD, "default")] if DEFAULT_METHOD in scope.methods else []
     return [*((method, "paper") for method in _methods(scope)), *default]
 
 
 def row_name(method: str, recipe: str) -> str:
-    return method if recipe == "paper" else f"{method}, {recipe}"
+    return method if recipe == "paper" or method == DEFAULT_METHOD else f"{method}, {recipe}"
 
 
 def _methods(scope: Scope) -> list[str]:
     """Those of the paper and others; the methods since the paper have a table of their own (since.py)."""
-    known = [*ORDER, *(name for name in available_methods() if name not in (*ORDER, *paper.SINCE))]
+    known = [*ORDER, *(name for name in available_methods() if name not in (*ORDER, *paper.SINCE, DEFAULT_METHOD))]
     return [name for name in known if name in scope.methods]
 
 

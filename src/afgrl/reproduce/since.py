@@ -1,9 +1,10 @@
-"""Methods that are not in the paper, most of them published since, beside AFGRL's default; last-epoch scores only."""
+"""Methods that are not in the paper, most of them published since, beside the default; last-epoch scores only."""
 
 from __future__ import annotations
 
 import statistics
 
+from afgrl import DEFAULT_METHOD
 from afgrl.experiment.cache import Record
 from afgrl.methods import method_class
 from afgrl.reproduce import overview, paper, scores
@@ -50,9 +51,9 @@ def sources(scope: Scope) -> list[str]:
 
 
 def rows(scope: Scope) -> list[tuple[str, str]]:
-    """Each method with its published settings and with its default; AFGRL with its default."""
+    """Each method with its published settings and with its default, and the default embedding."""
     since = [(method, recipe) for method in paper.SINCE for recipe in ("paper", "default") if method in scope.methods]
-    return [*([("afgrl", "default")] if "afgrl" in scope.methods else []), *since]
+    return [*([(DEFAULT_METHOD, "default")] if DEFAULT_METHOD in scope.methods else []), *since]
 
 
 def result(scope: Scope, records: Records) -> Result:

@@ -16,10 +16,10 @@ from afgrl.runs.lock import writing_if_free
 from afgrl.runs.own_files import is_own_name, own_entries
 from afgrl.runs.parts.dataset import DatasetFiles
 from afgrl.runs.parts.results import ResultFiles
-from afgrl.runs.parts.specification import FORMAT
 from afgrl.runs.parts.training import EVALUATIONS, HISTORY, NOT_FINISHED, TrainingFiles
 from afgrl.runs.readers import check, reading
 from afgrl.runs.recognition import CONFIG, is_run_folder
+from afgrl.runs.versions import FORMAT, READABLE
 
 __all__ = ["EVALUATIONS", "FORMAT", "HISTORY", "NOT_FINISHED", "Run"]
 
@@ -56,7 +56,7 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
 
     @classmethod
     def open(cls, path: Path) -> Run:
-        """An existing run of the current format."""
+        """An existing run of a format that this version reads."""
         run = cls(path)
         run.clean()
         if not run._is_run() or not (path / CONFIG).is_file():
@@ -66,7 +66,7 @@ class Run(DatasetFiles, TrainingFiles, ResultFiles):
         with reading(path / CONFIG):
             check(isinstance(config.get("run"), dict), "it has no table [run]")
             check(type(found) is int, f"its format is {found!r}")
-        if found != FORMAT:
+        if found not in READABLE:
             made_by = "an older" if found < FORMAT else "a newer"
             raise UserError(
                 f"The run {str(path)!r} was made by {made_by} version of afgrl (format {found}, this is {FORMAT}); "

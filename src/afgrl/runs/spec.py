@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from afgrl import DEFAULT_METHOD
 from afgrl.config import Settings, recipe, resolve
 from afgrl.data import Dataset, load
 from afgrl.data.sources import names
@@ -45,7 +46,7 @@ class RunSpec:
     """
 
     source: str  # a dataset's name, or the path of a file or folder; empty for a run saved from Python
-    method: str = "afgrl"
+    method: str = DEFAULT_METHOD
     recipe: str = "default"
     settings: Mapping[str, Any] = field(default_factory=dict)
     data_dir: str | None = None
@@ -76,15 +77,11 @@ class RunSpec:
         settings = resolve(cls.settings_class, *layers, self.settings, graph=dataset.graph)
         return replace(self, settings=settings.model_dump()), settings
 
-    def warning(self, dataset: Dataset) -> str | None:
-        """What the settings change beside what their names say."""
-        given = recipe(self.method, self.recipe, dataset.name) | dict(self.settings)
-        return method_class(self.method).settings_class.warning(given)
-
     @property
     def run_name(self) -> str:
         """The default name of the run folder."""
-        return f"{short_name(self.source)}-{self.method}" + ("" if self.recipe == "default" else f"-{self.recipe}")
+        method = "" if self.method == DEFAULT_METHOD else f"-{self.method}"
+        return short_name(self.source) + method + ("" if self.recipe == "default" else f"-{self.recipe}")
 
     def to_toml(self) -> str:
         """The tables [run], [run.evaluation], [run.read] and [settings]."""
@@ -124,7 +121,8 @@ class RunSpec:
         saved from Python."""
         if not self.source:
             return None
-        words: list[Any] = ["afgrl", "fit", self.source, "--method", self.method]
+        words: list[Any] = ["afgrl", "fit", self.source]
+        words += ["--method", self.method] if self.method != DEFAULT_METHOD else []
         words += ["--recipe", self.recipe] if self.recipe != "default" else []
         words += ["--data-dir", self.data_dir] if self.data_dir else []
         words += ["--splits", self.splits] if self.splits != "auto" else []

@@ -37,6 +37,7 @@ def training_loop(state: TrainState, inputs: Any, callbacks: Sequence[Callback] 
             _stop_if_out_of_patience(state, loss)
             for callback in callbacks:
                 callback(state, loss)
+    method.complete(inputs)
 
 
 def _stop_if_out_of_patience(state: TrainState, loss: Tensor) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from afgrl.methods import available_methods, method_class
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from tests.fuzz.corpus import NODES
 from tests.fuzz.handmade.case import Content, Handmade
 from tests.fuzz.handmade.tables import tables
@@ -14,34 +14,34 @@ from tests.fuzz.handmade.tables import tables
 FIT = ("fit", "{folder}", "--out", "{folder}/out", "--device", "cpu", "--quiet")
 SMALL = ("--set", "n_components=4", "--set", "predictor_width=4", "--set", "n_restarts=1", "--set", "n_clusters=2")
 VALUES = ("", "x", "nan", "-1", "1e999", "[]", "1e-400", "1e300", "1e-300", "9" * 5000)
-ENDLESS = {("epochs", "9" * 5000), ("steps", "9" * 5000)}
+ENDLESS = {("steps", "9" * 5000)}
 SETTINGS_FILES = {
     "empty": "",
     "no TOML": "hello",
     "a number": "= 3",
     "an open string": 'a = "',
-    "a list": "epochs = [1]",
-    "a table": "[epochs]\na = 1",
+    "a list": "steps = [1]",
+    "a table": "[steps]\na = 1",
     "settings of text": 'settings = "x"',
     "settings of a list": "settings = [1]",
     "tables of settings": "[[settings]]\nepochs = 1",
-    "a date": "epochs = 2021-01-02",
+    "a date": "steps = 2021-01-02",
     "a boolean": "n_components = true",
     "text": 'n_components = "many"',
     "nan": "learning_rate = nan",
     "infinity": "learning_rate = inf",
     "an overflow": "learning_rate = 1e999",
-    "5,000 digits": "epochs = " + "9" * 5000,
-    "negative": "epochs = -1",
+    "5,000 digits": "steps = " + "9" * 5000,
+    "negative": "steps = -1",
     "unknown": "no_such = 1",
-    "repeated": "epochs = 1\nepochs = 2",
+    "repeated": "steps = 1\nepochs = 2",
     "2,000 levels": "a = " + "[" * 2000 + "]" * 2000,
     "20,000 tables": "".join(f"[t{i}]\n" for i in range(20_000)),
     "2 MiB": "# " + "x" * (2 << 20),
     "not UTF-8": b"a = '\xff'",
     "zero bytes": "a = 1\0",
     "a byte order mark": "\ufeffepochs = 1",
-    "utf-16": "epochs = 1".encode("utf-16"),
+    "utf-16": "steps = 1".encode("utf-16"),
     "dotted keys": "epochs.a.b = 1",
     "an empty key": '"" = 1',
     "a long key": "x" * 100_000 + " = 1",
@@ -54,7 +54,7 @@ OPTIONS = {
     "--device": ("", "gpu", "cuda:99", "cpu:x", "tpu"),
     "--seed": ("", "x", "-1", "1.5", str(2**63), "9" * 5000),
     "--evaluate-every": ("-1", "x", "9" * 5000),
-    "--set": ("", "=", "epochs", "=1", "no_such=1", "epochs==1", "epochs=1=2", "\0=1"),
+    "--set": ("", "=", "steps", "=1", "no_such=1", "steps==1", "steps=1=2", "\0=1"),
     "--data-dir": ("", "none", "/dev/null", "x" * 300),
     "--id": ("", "none", "no such column", "label"),
     "--label": ("", "no such column", "id", "age"),
@@ -144,10 +144,10 @@ RUN_WORDS = {
 
 def cases() -> Iterator[Handmade]:
     graph = tables()
-    for setting in AFGRLSettings.model_fields:
+    for setting in NodeEmbedderSettings.model_fields:
         for value in VALUES:
             if (setting, value) not in ENDLESS:
-                few = () if setting == "epochs" else ("--set", "epochs=1")
+                few = () if setting == "steps" else ("--set", "steps=1")
                 words = (*FIT, *few, *SMALL, "--set", f"{setting}={value}")
                 yield Handmade(f"--set {setting}={value[:9]}", words, graph)
     for method in available_methods():
@@ -156,11 +156,11 @@ def cases() -> Iterator[Handmade]:
             yield Handmade(f"--method {method} --set learning_rate={value}", words, graph)
     for what, text in SETTINGS_FILES.items():
         content = text if isinstance(text, bytes) else text.encode()
-        words = (*FIT, *SMALL, "--set", "epochs=1", "--config", "{folder}/settings.toml")
+        words = (*FIT, *SMALL, "--set", "steps=1", "--config", "{folder}/settings.toml")
         yield Handmade(f"toml: {what}", words, graph | {"settings.toml": content})
     for option, values in OPTIONS.items():
         for value in values:
-            words = (*FIT, *SMALL, "--set", "epochs=1", option, value)
+            words = (*FIT, *SMALL, "--set", "steps=1", option, value)
             yield Handmade(f"fit {option} {value[:20]!r}", words, graph)
     for name, endings in RUN_WORDS.items():
         for words in endings:
@@ -193,7 +193,12 @@ def _without_information() -> Iterator[Handmade]:
             if method_class(method).needs_labels:
                 continue
             known = method_class(method).settings_class.model_fields
-            few = {"epochs": 0 if not method_class(method).trains else 1, "n_components": 4, "n_neighbors": 1}
+            few = {
+                "epochs": 1,
+                "steps": 0 if method_class(method).supports_batches else 1,
+                "n_components": 4,
+                "n_neighbors": 1,
+            }
             settings = [word for name, value in few.items() if name in known for word in ("--set", f"{name}={value}")]
             words = (*FIT, "--method", method, *settings)
             yield Handmade(f"fit {method} of {what}", words, tables(nodes, edges))
@@ -244,11 +249,11 @@ PLACES: dict[str, tuple[str, ...]] = {
         *(word.replace("{", "{{").replace("}", "}}") for word in FIT),
         *SMALL,
         "--set",
-        "epochs=1",
+        "steps=1",
         "--config",
         "{path}",
     ),
-    "--out": ("fit", "{{folder}}", "--out", "{path}", *FIT[4:], *SMALL, "--set", "epochs=1"),
+    "--out": ("fit", "{{folder}}", "--out", "{path}", *FIT[4:], *SMALL, "--set", "steps=1"),
     "run": ("search", "{path}", "n0"),
 }
 HARMFUL = {("--out", name) for name in ("", " ", "..", "/", "-", "*.csv")}  # valid places for a run, outside the folder

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from afgrl.cli.entry_point import app
-from afgrl.methods.afgrl import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from tests.fuzz.handmade.case import Handmade
 from tests.fuzz.handmade.commands import FIT, SMALL
 from tests.fuzz.handmade.tables import tables
@@ -56,7 +56,11 @@ def _unavailable(case: Handmade) -> str:
         if word.startswith("--") and word not in options:
             return word
         setting = value.partition("=")[0]
-        if word == "--set" and setting.isidentifier() and setting not in (*AFGRLSettings.model_fields, "no_such"):
+        if (
+            word == "--set"
+            and setting.isidentifier()
+            and setting not in (*NodeEmbedderSettings.model_fields, "no_such")
+        ):
             return setting
     return ""
 
@@ -79,7 +83,7 @@ def _small_run() -> Path:
         for name, content in tables().items():
             assert isinstance(content, bytes)
             (source / name).write_bytes(content)
-        words = [word.replace("{folder}", str(source)) for word in (*FIT, *SMALL, "--set", "epochs=1")]
+        words = [word.replace("{folder}", str(source)) for word in (*FIT, *SMALL, "--set", "steps=1")]
         code, err = _called(words)
         assert code == 0, err
         RUN = source / "out"

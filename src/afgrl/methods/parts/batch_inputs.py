@@ -1,4 +1,4 @@
-"""The graph as AFGRL sees it in batches, and the vectors without training that its embedding contains."""
+"""The graph as the default embedding sees it, and the vectors without training that its embedding contains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from afgrl.graph import Graph
 from afgrl.graph.mapped import MappedGraph
-from afgrl.methods.parts.afgrl_settings import AFGRLSettings
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.methods.parts.positives import edge_keys
 from afgrl.methods.parts.spectral import HUGE, SpectralFeatures
 from afgrl.ops.collectives import Shards
@@ -35,19 +35,18 @@ def svd_width(n_nodes: int) -> int:
 class BatchInputs:
     """The rows of a process of every table. Those that depend on fitted projections are computed when first used."""
 
-    settings: AFGRLSettings
+    settings: NodeEmbedderSettings
     shards: Shards
     x: Tensor  # [n_own, f] dense or CSR
     adjacency: Adjacency  # [n_own, n]: S
     edges: Tensor  # [e] int64, from positives.edge_keys
     spectral: SpectralFeatures | None
     svd_width: int
-    is_fitted: bool = False  # whether the projections of the method are those of this graph
 
     @classmethod
     def of(
-        cls, graph: Graph | MappedGraph, settings: AFGRLSettings, shards: Shards, spectral: SpectralFeatures | None,
-        svd_width: int, device: torch.device,
+        cls, graph: Graph | MappedGraph, settings: NodeEmbedderSettings, shards: Shards,
+        spectral: SpectralFeatures | None, svd_width: int, device: torch.device,
     ) -> BatchInputs:  # fmt: skip
         """From the whole graph; of several processes, each reads its own rows and moves them to its device."""
         x, edges = own_rows(graph.x, shards).to(device), edge_keys(graph, shards).to(device)
@@ -63,7 +62,6 @@ class BatchInputs:
             self.directions = self.spectral.fit_transform(self.x, self.adjacency, self.shards)
         elif self.spectral is not None:
             self.spectral.fit(self.x, self.adjacency, self.shards)
-        self.is_fitted = True
 
     @cached_property
     def table(self) -> RowTable:

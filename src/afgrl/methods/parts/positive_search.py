@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from afgrl.methods.parts.afgrl_settings import AFGRLSettings
+from afgrl.methods.parts.positive_settings import PositiveSettings
 from afgrl.methods.parts.positives import Pairs, candidate_pairs, filter_pairs, same_cluster_pairs
 from afgrl.methods.parts.spectral import HUGE
 from afgrl.ops.collectives import Shards
@@ -34,7 +34,7 @@ class PositiveSearch:
     batches it is needed until the pull of the targets is computed.
     """
 
-    def __init__(self, settings: AFGRLSettings) -> None:
+    def __init__(self, settings: PositiveSettings) -> None:
         self.settings = settings
         self.centers: Tensor | None = None  # [m, k, d]
         self.pairs: Pairs | None = None  # in full batches: candidates and positives
@@ -152,7 +152,7 @@ def describe_pairs(counts: Tensor) -> dict[str, float]:
     return {"pairs": positives} | {name: round(part / max(1, others), 4) for name, part in shares}
 
 
-def kmeans_rows(n: int, settings: AFGRLSettings) -> slice:
+def kmeans_rows(n: int, settings: PositiveSettings) -> slice:
     """The rows from which k-means computes its centers: all, or for large graphs in batches every second, third, …"""
     step = n // (ROWS_PER_CENTER * settings.n_clusters) if settings.in_batches else 1
     return slice(0, n, max(1, step))

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from afgrl.config import Settings
+from afgrl.config import EpochSettings
 from afgrl.graph import Graph
 from afgrl.methods.parts.augmentations import keep_mask
 from afgrl.nn import GCNInputs, gcn_inputs
@@ -18,7 +18,7 @@ from afgrl.ops.propagation.adjacency import gcn_values
 Drops = tuple[Tensor, Tensor]  # drop probabilities of one view: [e] of the adjacency, [f] of the features
 
 
-class ViewSettings(Settings):
+class ViewSettings(EpochSettings):
     """Settings that the methods with two views share."""
 
     n_components: int = Field(256, ge=1, description="width of the embedding (D)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection
+from dataclasses import replace as replace_fields
 from typing import Any
 
 import torch
@@ -16,8 +17,7 @@ from afgrl.runs.parts.files import RunFiles
 from afgrl.runs.readers import read_record, reading
 from afgrl.runs.recognition import CONFIG, HEADER
 from afgrl.runs.spec import RunSpec
-
-FORMAT = 3  # raise when files change their meaning
+from afgrl.runs.versions import FORMAT, current
 
 
 class SpecificationFiles(RunFiles):
@@ -34,7 +34,9 @@ class SpecificationFiles(RunFiles):
 
     def spec(self) -> RunSpec:
         with reading(self.path / CONFIG):
-            return RunSpec.from_toml(self._config())
+            spec = RunSpec.from_toml(self._config())
+            method, settings = current(spec.method, spec.settings)
+            return replace_fields(spec, method=method, settings=settings)
 
     def _config(self) -> dict[str, Any]:
         with reading(self.path / CONFIG):

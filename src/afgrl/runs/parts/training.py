@@ -14,6 +14,7 @@ from afgrl.runs.files import save_torch, write_json
 from afgrl.runs.parts.files import RunFiles
 from afgrl.runs.readers import check_record, read_record, reading
 from afgrl.runs.tensor_file import read_tensors, write_tensors
+from afgrl.runs.versions import current
 from afgrl.train.state import TrainState
 
 HISTORY, EVALUATIONS = "history.jsonl", "evaluations.jsonl"
@@ -98,10 +99,12 @@ class TrainingFiles(RunFiles):
     def model_description(self) -> dict[str, Any]:
         """Method, size, settings, epochs and seconds of the training."""
         self._need("model.json", NOT_FINISHED)
-        return read_record(
+        description = read_record(
             self.path / "model.json", method=str, n_nodes=int, n_features=int, weighted=bool, epochs=int,
             seconds=(int, float), settings=dict,
         )  # fmt: skip
+        method, settings = current(description["method"], description["settings"])
+        return description | {"method": method, "settings": settings}
 
     def drop_large_files(self, *, keep_embedding: bool = False) -> None:
         """Remove what can be computed again by repeating the run: the weights, and the embedding."""

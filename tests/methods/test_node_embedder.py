@@ -12,9 +12,11 @@ from afgrl.config import resolve
 from afgrl.errors import UserError
 from afgrl.graph import Graph
 from afgrl.methods import method_class
-from afgrl.methods.afgrl import AFGRLSettings, calibration_rows
+from afgrl.methods.afgrl import AFGRLSettings
 from afgrl.methods.base import Size
+from afgrl.methods.node_embedder import calibration_rows
 from afgrl.methods.parts import positive_search
+from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
 from afgrl.methods.parts.positives import neighbor_mean
 from afgrl.ops.collectives import Shards
 from afgrl.ops.pair_loss import pair_matrix, positive_pair_loss
@@ -57,13 +59,13 @@ def test_training_brings_nodes_of_the_same_group_closer():
         return (group[nearest] == group[:, None]).mean()
 
     given = WORDS | {"n_components": 32, "encoder_width": 32, "n_clusters": 6, "learning_rate": 0.01, "skip": "none"}
-    untrained, trained = (purity(train_run("afgrl", graph, steps=steps, **given)[1]) for steps in (0, 60))
+    untrained, trained = (purity(train_run("node_embedder", graph, steps=steps, **given)[1]) for steps in (0, 60))
     assert trained > untrained + 0.1
 
 
 def test_a_step_on_all_rows_without_dropout_is_a_full_step(small_graph):
     given = {"steps": 6, "batch_size": 1000, "dropout": 0.0, "refresh_every": 1, "skip": "none"} | WORDS
-    state, inputs = start_run("afgrl", small_graph, **given)
+    state, inputs = start_run("node_embedder", small_graph, **given)
     method, table = state.method, inputs.table.dense
     loss, matrix = found_pairs(state, inputs)
     with torch.no_grad():
@@ -75,11 +77,11 @@ def test_a_step_on_all_rows_without_dropout_is_a_full_step(small_graph):
 def test_neighbors_are_a_further_positive(small_graph):
     """With a large weight, the pull of a node is the mean target of its neighborhood."""
     given = {"steps": 3, "neighbor_weight": 1e6, "input": "own", "skip": "none"}
-    state, inputs = start_run("afgrl", small_graph, **given)
+    state, inputs = start_run("node_embedder", small_graph, **given)
     state.method.train().loss(inputs, state.rng)
     t = state.method._encode_all(state.method.target, inputs)
     assert torch.allclose(state.method.pull.rows, 2 * neighbor_mean(t, inputs.adjacency), atol=1e-4)
-    state, inputs = start_run("afgrl", small_graph, **given | {"neighbor_weight": 0.0})
+    state, inputs = start_run("node_embedder", small_graph, **given | {"neighbor_weight": 0.0})
     _, matrix = found_pairs(state, inputs)
     expected = pull_cpu(t, matrix) * small_graph.n / matrix.values.sum()
     assert torch.allclose(state.method.pull.rows, expected, atol=1e-4)
@@ -87,7 +89,7 @@ def test_neighbors_are_a_further_positive(small_graph):
 
 def test_targets_are_those_of_the_target_network(small_graph):
     """Before the first step both networks are equal, so only an encoder that has moved tells them apart."""
-    state, inputs = start_run("afgrl", small_graph, steps=3, skip="none", neighbor_weight=0.0, **WORDS)
+    state, inputs = start_run("node_embedder", small_graph, steps=3, skip="none", neighbor_weight=0.0, **WORDS)
     method = state.method
     with torch.no_grad():
         for weight in method.encoder.parameters():
@@ -101,7 +103,7 @@ def test_targets_are_those_of_the_target_network(small_graph):
 
 @pytest.mark.parametrize("warm_start", [True, False])
 def test_a_warm_start_continues_from_the_centers_of_the_last_refresh(small_graph, warm_start):
-    state, inputs = start_run("afgrl", small_graph, steps=3, warm_start=warm_start, skip="none", **WORDS)
+    state, inputs = start_run("node_embedder", small_graph, steps=3, warm_start=warm_start, skip="none", **WORDS)
     search = state.method.search
     rows = search.initial_rows(small_graph.n, state.rng)
     assert rows is not None
@@ -110,7 +112,7 @@ def test_a_warm_start_continues_from_the_centers_of_the_last_refresh(small_graph
 
 
 def test_targets_and_positives_are_constant_between_refreshes(small_graph):
-    state, inputs = start_run("afgrl", small_graph, steps=9, refresh_every=4)
+    state, inputs = start_run("node_embedder", small_graph, steps=9, refresh_every=4)
     pulls = []
     training_loop(state, inputs, [lambda state, loss: pulls.append(state.method.pull.rows.clone())])
     changed = [not torch.equal(before, after) for before, after in itertools.pairwise(pulls)]
@@ -118,7 +120,9 @@ def test_targets_and_positives_are_constant_between_refreshes(small_graph):
 
 
 def test_a_step_reads_the_rows_of_its_batch_only(small_graph):
-    state, inputs = start_run("afgrl", small_graph, steps=9, batch_size=5, refresh_every=9, skip="none", **WORDS)
+    state, inputs = start_run(
+        "node_embedder", small_graph, steps=9, batch_size=5, refresh_every=9, skip="none", **WORDS
+    )
     method = state.method.train()
     eager_step(method, state.optimizer, state.rng, inputs)
     method.age = 1
@@ -140,12 +144,12 @@ def test_dense_and_sparse_rows_train_alike(sparse, rng):
     edges = torch.randint(60, (2, 150), generator=rng)
     graph = Graph(x if sparse else torch.from_numpy(x.toarray()), edges)
     given = WORDS | {"steps": 8, "dropout": 0.0, "batch_size": 16, "skip": "svd"}
-    state, inputs = start_run("afgrl", graph, **given)
+    state, inputs = start_run("node_embedder", graph, **given)
     assert (inputs.table.sparse is not None) == sparse
     training_loop(state, inputs)
     other = Graph(torch.from_numpy(x.toarray()), edges)
     # Sums in another order differ by 1e-7; eight steps of Adam amplify that.
-    expected = train_run("afgrl", other, **given)[1]
+    expected = train_run("node_embedder", other, **given)[1]
     assert torch.allclose(state.method.embed(inputs) @ state.method.embed(inputs).T, expected @ expected.T, atol=1e-3)
 
 
@@ -154,7 +158,7 @@ def test_the_embedding_contains_what_needs_no_training(small_graph, skip, names)
     """With room for all columns the projection is a rotation: cosines are the mean of those of the parts."""
     width = 64
     given = {"n_components": width, "encoder_width": width, "skip": skip, "steps": 4}
-    state, inputs = start_run("afgrl", small_graph, **given)
+    state, inputs = start_run("node_embedder", small_graph, **given)
     training_loop(state, inputs)
     method = state.method
     h = F.normalize(method._encode_all(method.encoder, inputs).detach())
@@ -168,13 +172,13 @@ def test_the_embedding_contains_what_needs_no_training(small_graph, skip, names)
 
 
 def test_without_skip_the_embedding_is_the_output_of_the_encoder(small_graph):
-    state, inputs = start_run("afgrl", small_graph, steps=3, skip="none")
+    state, inputs = start_run("node_embedder", small_graph, steps=3, skip="none")
     training_loop(state, inputs)
     assert torch.equal(state.method.embed(inputs), state.method._encode_all(state.method.encoder, inputs))
 
 
 def test_another_graph_is_embedded_with_the_projection_of_the_training_graph(small_graph):
-    state, inputs = start_run("afgrl", small_graph, steps=3, skip="svd+ppr")
+    state, inputs = start_run("node_embedder", small_graph, steps=3, skip="svd+ppr")
     training_loop(state, inputs)
     method = state.method
     first = method.embed(inputs)
@@ -187,13 +191,13 @@ def test_another_graph_is_embedded_with_the_projection_of_the_training_graph(sma
 
 
 def test_a_graph_can_be_embedded_before_the_training_graph(small_graph):
-    state, inputs = start_run("afgrl", small_graph, steps=2, skip="svd")
+    state, inputs = start_run("node_embedder", small_graph, steps=2, skip="svd")
     training_loop(state, inputs)
     assert state.method.embed_graph(communities(seed=5)).any()
 
 
 def test_the_vectors_of_old_nodes_hardly_move_when_a_node_is_added(small_graph):
-    state, inputs = start_run("afgrl", small_graph, steps=3, skip="svd")
+    state, inputs = start_run("node_embedder", small_graph, steps=3, skip="svd")
     training_loop(state, inputs)
     before = state.method.embed(inputs)
     x = torch.cat([small_graph.x, small_graph.x[:1]])
@@ -205,7 +209,7 @@ def test_the_vectors_of_old_nodes_hardly_move_when_a_node_is_added(small_graph):
 
 
 def test_statistics_during_training_read_the_trained_vectors_of_some_nodes(small_graph):
-    state, inputs = start_run("afgrl", small_graph, steps=3, skip="svd")
+    state, inputs = start_run("node_embedder", small_graph, steps=3, skip="svd")
     rows = torch.tensor([4, 0])
     expected = state.method._encode_all(state.method.encoder, inputs)[rows]
     assert torch.allclose(state.method.sample(inputs, rows), expected, atol=1e-6)
@@ -225,7 +229,7 @@ def test_an_embedding_wider_than_all_its_parts_is_refused(small_graph):
     n_features = small_graph.n_features
     given = {"n_components": 8 * n_features, "encoder_width": 5, "skip": "svd", "steps": 3}
     with pytest.raises(UserError, match=f"have {4 * n_features + 5} columns together: set n_components to at most"):
-        start_run("afgrl", small_graph, **given)
+        start_run("node_embedder", small_graph, **given)
 
 
 def test_the_last_row_of_a_huge_graph_exists():
@@ -236,14 +240,14 @@ def test_the_last_row_of_a_huge_graph_exists():
 def test_large_graphs_compute_centers_from_some_rows(small_graph, monkeypatch):
     """Every node still gets the nearest center of each run."""
     monkeypatch.setattr(positive_search, "ROWS_PER_CENTER", 4)
-    config = resolve(AFGRLSettings, {"batch_size": 8, "n_clusters": 3, "n_components": 8}, graph=small_graph)
+    config = resolve(NodeEmbedderSettings, {"batch_size": 8, "n_clusters": 3, "n_components": 8}, graph=small_graph)
     n = small_graph.n
     assert len(range(n)[positive_search.kmeans_rows(n, config)]) < n / 2
-    state, inputs = initial_state("afgrl", config, small_graph, torch.device("cpu"))
+    state, inputs = initial_state("node_embedder", config, small_graph, torch.device("cpu"))
     t = state.method._encode_all(state.method.target, inputs)
     with torch.no_grad():
         labels = state.method.search.cluster(t, state.method.search.initial_rows(n, state.rng), Shards(n))
     assert labels.shape == (config.n_restarts, n)
     distances = torch.cdist(F.normalize(t).expand(config.n_restarts, -1, -1), state.method.search.centers)
     assert torch.equal(labels, distances.argmin(2))
-    assert positive_search.kmeans_rows(n, resolve(AFGRLSettings, {"epochs": 1}, graph=small_graph)) == slice(0, n, 1)
+    assert positive_search.kmeans_rows(n, resolve(AFGRLSettings, graph=small_graph)) == slice(0, n, 1)
