@@ -22,7 +22,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 def test_training_on_cora_beats_the_untrained_baselines(tmp_path):
     settings = {"epochs": 60, "n_components": 128, "predictor_width": 256}
-    run = fit(RunSpec("cora", settings=settings, data_dir=REAL_DATA, splits="random"), tmp_path / "run", CPU)
+    run = fit(RunSpec("cora", "afgrl", settings=settings, data_dir=REAL_DATA, splits="random"), tmp_path / "run", CPU)
     scores = evaluate_run(run, CPU)
     trained, untrained, raw = scores["last-epoch"], scores["baselines"]["random"], scores["baselines"]["raw"]
     for other in (untrained, raw):

@@ -73,7 +73,7 @@ def test_labels_of_some_nodes_are_enough_to_evaluate(folder, tmp_path):
     assert 0 <= scores["last-epoch"]["classification"]["accuracy"]["mean"] <= 100
     assert 0 <= scores["best-epoch"]["classification"]["accuracy"]["mean"] <= 100
     learned = afgrl("fit", str(folder), "--out", str(tmp_path / "gcn"), "--method", "supervised_gcn", "--device", "cpu",
-                    "--set", "steps=3", "--quiet")  # fmt: skip
+                    "--set", "epochs=3", "--quiet")  # fmt: skip
     assert learned.exit_code == 0, learned.stderr
 
 
@@ -194,7 +194,7 @@ def test_a_run_is_exported_in_every_format(run, tmp_path):
     assert afgrl("report", str(run.path), "--out", str(page), "--quiet").exit_code == 0
     assert page.read_text().startswith("<!doctype html>") or page.read_text().startswith("<!DOCTYPE html>")
     assert afgrl("report", str(run.path), "--out", str(page)).exit_code == 2  # it exists
-    assert json.loads(afgrl("export", str(run.path), "--json").stdout)["method"] == "afgrl"
+    assert json.loads(afgrl("export", str(run.path), "--json").stdout)["method"] == "node_embedder"
     table = tmp_path / "vectors.csv"
     assert afgrl("embed", str(run.path), "--format", "csv", "--out", str(table), "--device", "cpu").exit_code == 0
     assert table.read_text().splitlines()[1].startswith('"p0"')

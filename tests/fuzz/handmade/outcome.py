@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from afgrl.cli.entry_point import app
-from afgrl.methods.parts.embedder_settings import NodeEmbedderSettings
+from afgrl.methods import available_methods
 from tests.fuzz.handmade.case import Handmade
 from tests.fuzz.handmade.commands import FIT, SMALL
 from tests.fuzz.handmade.tables import tables
@@ -56,11 +56,8 @@ def _unavailable(case: Handmade) -> str:
         if word.startswith("--") and word not in options:
             return word
         setting = value.partition("=")[0]
-        if (
-            word == "--set"
-            and setting.isidentifier()
-            and setting not in (*NodeEmbedderSettings.model_fields, "no_such")
-        ):
+        known = {name for method in available_methods().values() for name in method.settings_class.model_fields}
+        if word == "--set" and setting.isidentifier() and setting not in known | {"no_such"}:
             return setting
     return ""
 
