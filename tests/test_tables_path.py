@@ -150,9 +150,9 @@ def test_check_and_estimate(folder):
 
 
 def test_too_little_memory_is_reported_before_training(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("afgrl.cost.forecast.free_memory", lambda kind: 500 << 20)
+    monkeypatch.setattr("afgrl.cost.forecast.free_memory", lambda kind: 260 << 20)
     with_messages = [word for word in SMALL if word != "--quiet"]
-    answer = afgrl("fit", str(folder), "--out", str(tmp_path / "a"), *with_messages, "--set", "n_components=4096")
+    answer = afgrl("fit", str(folder), "--out", str(tmp_path / "a"), *with_messages, "--set", "n_components=1024")
     shown = " ".join(answer.stderr.split())
     assert "may need" in shown
     assert "would fit" in shown
