@@ -22,6 +22,7 @@ from torch import Tensor
 from afgrl.config import EpochSettings
 from afgrl.graph import Graph
 from afgrl.methods.base import Method, Size, positive_int
+from afgrl.methods.defaults import FEW_NEIGHBORS, SPARSE_FEATURES
 from afgrl.methods.parts.positive_search import PositiveSearch
 from afgrl.methods.parts.positive_settings import LARGE, PositiveSettings, most_neighbors
 from afgrl.methods.parts.positives import edge_keys
@@ -29,9 +30,6 @@ from afgrl.nn import Encoder, Predictor, Progress, calibrate, ema_decay, ema_upd
 from afgrl.ops.pair_loss import positive_pair_loss
 from afgrl.ops.propagation import Propagated, propagate
 from afgrl.ops.streams import SideStream
-
-SPARSE_FEATURES = 0.2  # density below which features count as sparse
-FEW_NEIGHBORS = 6  # mean degree below which nodes have few neighbors
 
 
 class AFGRLSettings(PositiveSettings, EpochSettings):
